@@ -67,6 +67,11 @@ class Hint(Enum):
         "the log does not name the columns; give definitions of the tables with --table-definitions",
         "the log does not name the columns; give definitions of the tables in option schemaFile",
     )
+    MISSING_DDL = (
+        "give the definitions of the tables as definitions=, or a catalogue of the logs that are gone",
+        "give the definitions of the tables, or a catalogue of `binlogio schema --save`, with --table-definitions",
+        "give a catalogue of the logs that are gone in option definitionsLocation, or definitions in option schemaFile",
+    )
     ZERO_DATES = (
         'zero_dates="null" or zero_dates="text"',
         "binlogio dump prints such dates as they are",

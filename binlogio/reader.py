@@ -29,6 +29,7 @@ from binlogio.rows.plan import TablePlan
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.series.continuity import check_series
+from binlogio.series.progress import recognizer
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.storage.index_file import log_name
 from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream, mariadb_decryptor_for
@@ -446,7 +447,7 @@ class BinlogReader:
         stop = self._options.stop_offset if last else None
         self._tracker = GroupTracker()
         if not (first and self._begun == log.name):
-            self._definitions.begin_log(log.name)
+            self._definitions.begin_log(log.name, recognizer(log, self._keyring), start or 0)
         self._forget_plans()
         self._file, self._frame, self._event, self._end = log.name, None, None, 0
         for found in self._items(start, stop):

@@ -50,6 +50,7 @@ from binlogio.options import DEFAULT_LIMITS
 from binlogio.rows.cut_images import rows_of
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.series.gtid_history import GtidRun
+from binlogio.series.progress import recognizer
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.storage.log_file import mariadb_decryptor_for
 
@@ -197,7 +198,7 @@ class ArchiveSurvey:
             BinlogFormatError: its head is damaged.
         """
         opened = log.open(self._keyring)
-        self._definitions.begin_log(log.name)
+        self._definitions.begin_log(log.name, recognizer(log, self._keyring))
         try:
             return _LogWalk(self, log, opened, observer, self._keyring).run()
         finally:

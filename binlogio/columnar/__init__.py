@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from binlogio.columnar.event_records import EVENT_SCHEMA
     from binlogio.columnar.record_types import MIXED_SCHEMA, RecordType, RowSelection
     from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
+    from binlogio.columnar.splits.catalogue_file import read_catalogue, write_catalogue
     from binlogio.columnar.splits.group_scan import last_group_end, splits_at_groups
-    from binlogio.columnar.splits.logged_statements import LoggedStatements, lacks_names
+    from binlogio.columnar.splits.logged_statements import (
+        catalogue_logs,
+        definitions_at,
+        is_changed,
+        lacks_names,
+    )
     from binlogio.columnar.splits.skipped_logs import logs_without
     from binlogio.columnar.splits.split_bounds import group_around, group_behind, is_one_piece, split_bounds
     from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
@@ -32,21 +38,25 @@ __all__ = [
     "MIXED_SCHEMA",
     "TRANSACTION_SCHEMA",
     "EventSelection",
-    "LoggedStatements",
     "RecordType",
     "RowSelection",
+    "catalogue_logs",
+    "definitions_at",
     "group_around",
     "group_behind",
+    "is_changed",
     "is_one_piece",
     "lacks_names",
     "last_group_end",
     "logs_without",
+    "read_catalogue",
     "read_events",
     "read_split",
     "read_transactions",
     "split_bounds",
     "split_reader",
     "splits_at_groups",
+    "write_catalogue",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -57,8 +67,9 @@ if not TYPE_CHECKING:
             "event_records": "EVENT_SCHEMA",
             "record_types": "MIXED_SCHEMA RecordType RowSelection",
             "rows_reader": "DEFAULT_BATCH_ROWS read_split",
+            "splits.catalogue_file": "read_catalogue write_catalogue",
             "splits.group_scan": "last_group_end splits_at_groups",
-            "splits.logged_statements": "LoggedStatements lacks_names",
+            "splits.logged_statements": "catalogue_logs definitions_at is_changed lacks_names",
             "splits.skipped_logs": "logs_without",
             "splits.split_bounds": "group_around group_behind is_one_piece split_bounds",
             "transaction_records": "TRANSACTION_SCHEMA",

@@ -29,6 +29,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.series.continuity import check_series
+from binlogio.series.progress import recognizer
 from binlogio.storage.index_file import unescaped_name
 from binlogio.storage.sources import Source, find_logs
 
@@ -410,7 +411,7 @@ class TableBatches:
         if begin is None:
             return None
         batches: list[tuple[str, pa.RecordBatch]] = []
-        facts, error = PartFacts(1, DefinitionSource()), None
+        facts, error = PartFacts(1, DefinitionSource(selection.definitions)), None
         with closing(NumberedReader(selection, self._keyring, facts, KnownGroups(), KnownPlans())) as reader:
             try:
                 batches.extend(reader.read((1, (log, Split(begin, pos.end)))))
@@ -426,7 +427,8 @@ class TableBatches:
         """
         # The construct parser holds the GIL: threads do not help within a log.
         cuts = LogCuts(self._logs, self._threads if is_compiled() else 1)
-        done, known, known_groups, known_plans = 0, DefinitionSource(), KnownGroups(), KnownPlans()
+        known = DefinitionSource(selection.definitions)
+        done, known_groups, known_plans = 0, KnownGroups(), KnownPlans()
 
         def read_skipped(facts: PartFacts, number: int) -> None:
             part = cuts.part(number)
@@ -438,7 +440,7 @@ class TableBatches:
         while cuts.part(done) is not None:
             facts = PartFacts(done, known, read_skipped)
             in_order = OrderedResults(
-                partial(_part_at, cuts, facts, skipped),
+                partial(_part_at, cuts, facts, skipped, self._keyring),
                 partial(NumberedReader, selection, self._keyring, facts, known_groups, known_plans),
                 _batch_size,
                 facts.holds,
@@ -487,13 +489,15 @@ def read_split(
         yield from reader.read((log, split))
 
 
-def _part_at(cuts: LogCuts, facts: PartFacts, skipped: Collection[int], number: int) -> tuple[int, LogPart] | None:
+def _part_at(
+    cuts: LogCuts, facts: PartFacts, skipped: Collection[int], keyring: Keyring | None, number: int
+) -> tuple[int, LogPart] | None:
     part = cuts.part(number)
     if part is None:
         return None
     log, split = part
     if split is None or split.start == 0:
-        facts.begin_log(number, log.name)
+        facts.begin_log(number, log.name, recognizer(log, keyring))
     if id(log) in skipped:
         facts.skip(number)
     return number, part

@@ -28,7 +28,7 @@ from binlogio.replay import statements
 from binlogio.series.continuity import continues, series_gap
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
-from binlogio.series.progress import LogMatch
+from binlogio.series.progress import LogMatch, recognizer
 from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.index_file import base_name, log_name, log_number
 
@@ -424,14 +424,14 @@ def skip_to(
             before, offset = _before(skipped_events(log, reader.keyring), start, is_wanted, is_last=is_last)
             if offset is None or offset >= 0:
                 break
-        reader.definitions.begin_log(log.name)
+        reader.definitions.begin_log(log.name, recognizer(log, reader.keyring))
         _SkippedEvents(reader, log, part).take(before)
     else:
         raise AssertionError(place)
     if offset is None:
         reader.begin_at(number, None)
         return part, LogPlace(number, 0)
-    reader.definitions.begin_log(log.name)
+    reader.definitions.begin_log(log.name, recognizer(log, reader.keyring))
     _SkippedEvents(reader, log, part).take(before)
     reader.begin_at(number, offset)
     return part, LogPlace(number, offset)

@@ -46,7 +46,7 @@ from binlogio.schema.ddl.column_history import ColumnChanges, column_changes, de
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl, text_of
-from binlogio.schema.ddl.parsed_table import PRIMARY, Key, ParsedTable
+from binlogio.schema.ddl.parsed_table import ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tokens import Token, tokenize
 from binlogio.schema.ddl.tree import (
@@ -637,7 +637,7 @@ class TableHistory:
         self._first_problems: dict[str, tuple[Place, ReplayError]] = {}  # by names of tables in lower case
         for definition in given:
             name = definition.schema, definition.name
-            self._catalogue.put(name, KnownTable(_parsed(definition)))
+            self._catalogue.put(name, KnownTable(ParsedTable.of(definition)))
             self._lives[name] = Life([Stretch(name, BEGIN, definition=definition, is_given=True)], is_whole=False)
         self._follow(sorted(marks, key=_order))
 
@@ -728,7 +728,7 @@ class TableHistory:
             definition = from_table_map(mapped.event, mapped.context)
         except BinlogError:
             return
-        self._catalogue.put(stretch.name, KnownTable(_parsed(definition)))
+        self._catalogue.put(stretch.name, KnownTable(ParsedTable.of(definition)))
 
     def _text_change(self, change: TextChange, place: Place) -> None:
         if any(one.start <= place < one.end for one in self.detours):
@@ -826,28 +826,6 @@ def _words_of(sql: str) -> frozenset[str]:
     except UnsupportedFeature:
         return frozenset("".join(one if one.isalnum() or one in "_$" else " " for one in sql).casefold().split())
     return frozenset(token.text.casefold() for token in tokens if token.is_name)
-
-
-def _parsed(definition: TableDefinition) -> ParsedTable:
-    """Convert a definition to the form to which DDL statements can be applied."""
-    columns = tuple(
-        replace(column, collation=found) if (found := definition.collation_of(column)) != "binary" else column
-        for column in definition.columns
-    )
-    prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
-    table = ParsedTable(
-        schema=definition.schema,
-        name=definition.name,
-        columns=columns,
-        engine=definition.engine,
-        collation=definition.collation,
-    )
-    if definition.primary_key:
-        table = table.with_key(Key(PRIMARY, tuple(zip(definition.primary_key, prefixes, strict=True)), is_unique=True))
-    for key in definition.unique_keys:
-        sizes = key.prefixes or (0,) * len(key.columns)
-        table = table.with_key(Key("", tuple(zip(key.columns, sizes, strict=True)), is_unique=True))
-    return table
 
 
 class TableStatement:

@@ -20,6 +20,7 @@ from binlogio.schema.definition import (
 from binlogio.schema.json_values import value_from_json
 
 if TYPE_CHECKING:
+    from binlogio.schema.catalogue import DefinitionCatalogue
     from binlogio.schema.ddl.parser import parse_create_table
     from binlogio.schema.given import GivenDefinitions, load_definitions
     from binlogio.schema.information_schema import parse_information_schema
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ColumnDefinition",
+    "DefinitionCatalogue",
     "DefinitionSource",
     "ForeignKeyDefinition",
     "GivenDefinitions",
@@ -43,6 +45,7 @@ if not TYPE_CHECKING:  # the DDL parser is not needed for logs with column names
     __getattr__: Final = lazy_names(
         __name__,
         {
+            "catalogue": "DefinitionCatalogue",
             "ddl.parser": "parse_create_table",
             "given": "GivenDefinitions load_definitions",
             "information_schema": "parse_information_schema",

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Union
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
+from binlogio.schema.catalogue import DefinitionCatalogue
 from binlogio.schema.collations import BINARY, charset_of_collation, default_collation
 from binlogio.schema.ddl.catalogue import Catalogue, TableName
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
@@ -101,15 +102,27 @@ class GivenDefinitions:
         script: SQL statements, such as those of `mysqldump --no-data`; `tables` takes precedence.
         passes_over: ignore a definition that does not fit a table map, because the table had other columns then. If
             False, such a definition is an error.
+        catalogue: the definitions at each position of the logs; a reader takes those at which it begins, and follows
+            the DDL from there on. `tables` and `script` take precedence.
+        trusts_ddl: accept the definition of a CREATE TABLE IF NOT EXISTS that may have found another table, if its
+            types fit the table map.
 
     Raises:
         UnsupportedFeature: a definition is invalid, a text cannot be parsed, or a script defines no table.
     """
 
     def __init__(
-        self, tables: Mapping[str, object] | None = None, script: str | None = None, *, passes_over: bool = False
+        self,
+        tables: Mapping[str, object] | None = None,
+        script: str | None = None,
+        *,
+        passes_over: bool = False,
+        catalogue: DefinitionCatalogue | None = None,
+        trusts_ddl: bool = False,
     ) -> None:
         self.passes_over: Final = passes_over
+        self.catalogue = catalogue
+        self.trusts_ddl = trusts_ddl
         self._tables: dict[TableName, TableDefinition | str] = {}
         self._script = script
         self._read: dict[ServerDefaults, dict[TableName, Described]] = {}
@@ -120,7 +133,7 @@ class GivenDefinitions:
                 self._charsets[key] = _charset(key, value)
             else:
                 self._tables[_split(key)] = _definition(key, value)
-        if not self._described(NEWEST_MYSQL) and not self._charsets:
+        if not (self._described(NEWEST_MYSQL) or self._charsets or trusts_ddl or catalogue is not None):
             raise UnsupportedFeature("no table definition found", field="definitions", expected=_FORMS)
 
     def find(self, schema: str, name: str, server: ServerDefaults) -> Described | None:
@@ -131,12 +144,14 @@ class GivenDefinitions:
         """Return the character set of a database; None if it was not given."""
         return self._charsets.get(schema)
 
-    def with_charsets_of(self, other: GivenDefinitions | None) -> GivenDefinitions:
-        """Return these definitions with the character sets of databases of others, which take precedence."""
+    def with_settings_of(self, other: GivenDefinitions | None) -> GivenDefinitions:
+        """Return these definitions with the character sets and the catalogue of others, which take precedence."""
         if other is None:
             return self
         both = copy(self)
         both._charsets = self._charsets | other._charsets
+        both.catalogue = other.catalogue or self.catalogue
+        both.trusts_ddl = self.trusts_ddl or other.trusts_ddl
         return both
 
     def all(self, server: ServerDefaults = NEWEST_MYSQL) -> list[TableDefinition]:
@@ -278,7 +293,9 @@ def _statements(script: str, server: ServerDefaults) -> Iterator[list[Token]]:
 _BEGIN: Final = re.compile(r"\S")
 _SCRIPT_KEYS: Final = frozenset({"do", "at", "session"})
 Definitions = Union[str, "os.PathLike[str]", Mapping[str, object], GivenDefinitions]
-"""A file, or a mapping from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object.
+"""A file (SQL, JSON, or a catalogue of `binlogio schema --save`), or a mapping.
+
+A mapping is from `schema.table` to a `TableDefinition`, a CREATE TABLE text or a JSON object.
 
 It may also map a `schema` to the name of its character set.
 """
@@ -298,6 +315,8 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
     path = Path(definitions)
     try:
         text = _read_bytes(path).decode("utf-8-sig")
+        if DefinitionCatalogue.is_stored(text):
+            return GivenDefinitions(catalogue=DefinitionCatalogue.parse(text))
         return (
             GivenDefinitions(_tables(text)) if text.lstrip().startswith(("{", "[")) else GivenDefinitions(script=text)
         )

@@ -12,17 +12,17 @@ has the same columns. DDL statements are collected, and applied only when a tabl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType, TableMapFlag
-from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
 from binlogio.rows.plan import TablePlan, resolve_plan
+from binlogio.schema.catalogue import follows
 from binlogio.schema.collations import collation_name, default_collation, max_character_bytes
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable, TableName
 from binlogio.schema.ddl.first_words import body_may_define, may_define
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.events.table_map import TableMapEvent
+    from binlogio.schema.catalogue import Follow, IsLog
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.types import Vendor
 
@@ -47,7 +48,6 @@ MAX_PENDING_BYTES: Final = 4 << 20
 """The largest size of the pending statements; when it is exceeded, they are applied."""
 _CHARSETS: Final = (OptionalMetadataType.DEFAULT_CHARSET, OptionalMetadataType.COLUMN_CHARSET)
 _PROVEN_BY_WIDTH: Final[dict[int, str]] = {4: "utf8mb4", 3: "utf8mb3"}
-_FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
 _ROW_HASH: Final = ColumnDefinition("DB_ROW_HASH_1", "bigint unsigned", visible=False, generated_from=(), virtual=True)
 # Old types that a log may contain instead of the current type, because a table keeps the formats of its creation.
@@ -75,6 +75,7 @@ class DefinitionSource:
             would not know the earlier DDL.
         reads_text: text in an unknown character set is ASCII, and other bytes are errors in typed columns; otherwise it
             is bytes.
+        needs_names: a table whose columns have no names is an error.
 
     `unnamed` maps a table (schema, name) whose DDL is in the log, but whose column names are unknown, to the reason.
     `belied` counts the definitions from DDL that a table map contradicted; earlier plans from other maps of this table
@@ -86,35 +87,56 @@ class DefinitionSource:
     follows_all = False
 
     def __init__(
-        self, given: GivenDefinitions | None = None, *, follows_ddl: bool = True, reads_text: bool = True
+        self,
+        given: GivenDefinitions | None = None,
+        *,
+        follows_ddl: bool = True,
+        reads_text: bool = True,
+        needs_names: bool = False,
     ) -> None:
         self._given = given
         self._follows_ddl = follows_ddl
         self._reads_text = reads_text
-        self._catalogue = Catalogue()
-        self._pending: list[tuple[QueryEvent, ParseContext] | None] = []  # None marks the begin of a log
+        self._needs_names = needs_names
+        self._catalogue = Catalogue(trusts_ddl=given is not None and given.trusts_ddl)
+        self._pending: list[tuple[QueryEvent, ParseContext] | Follow] = []
         self.pending_bytes = 0
         self._was_asked = False
         self._log: str | None = None
+        self._begun: str | None = None
         self.unnamed: Final[dict[TableName, str]] = {}
         self.belied = 0
         self.statement_at = 0
 
-    def begin_log(self, name: str) -> None:
-        """Continue with another log. Definitions from DDL are kept only if it is the next log of the same series."""
-        if self._log is not None and not _follows(self._log, name):
-            self.forget_statements()
-        elif self._log is not None:
-            self._pending.append(None)
+    def begin_log(self, name: str, is_log: IsLog | None = None, offset: int = 0) -> None:
+        """Continue with another log, from an offset on.
+
+        Definitions from DDL are kept only if it is the next log of the same series. Otherwise they are those of the
+        given catalogue, if it reaches this offset of the log, which `is_log` recognizes.
+        """
+        if self._begun == name:
+            self._begun = None
+            return
+        is_next = self._log is not None and follows(self._log, name)
         self._log = name
+        if is_next:
+            self._pending.append(_next_log)
+            return
+        self.forget_statements()
+        catalogue = None if self._given is None or not self._follows_ddl else self._given.catalogue
+        before = None if catalogue is None or is_log is None else catalogue.before(name, is_log, offset)
+        if before is not None:
+            self._pending.append(before)
+
+    def begin_within(self, name: str, before: Follow | None) -> None:
+        """Begin in a log, where `before` returns the definitions. The next `begin_log` of it changes nothing."""
+        self._log = self._begun = name
+        if before is not None:
+            self._pending.append(before)
 
     def forget_statements(self) -> None:
-        """Discard the definitions from DDL, because statements may be missing.
-
-        Foreign keys that change rows are kept: an obsolete one causes an error, a missing one would lose changes.
-        """
-        cascades, self._catalogue = self._catalogue.cascades, Catalogue()
-        self._catalogue.cascades = cascades
+        """Discard the definitions from DDL, because statements may be missing."""
+        self._catalogue = self._catalogue.forgotten()
         self._pending.clear()
         self.pending_bytes = 0
 
@@ -170,6 +192,14 @@ class DefinitionSource:
                 raise misfit
         else:
             described = self._learned(event, server)
+        if described is None and self._needs_names:
+            raise UnsupportedFeature(
+                "the columns of the table have no names",
+                offset=event.header.offset or None,
+                field=f"{event.schema}.{event.table}",
+                found=self.unnamed.get((event.schema, event.table), "no CREATE TABLE of it in the logs before"),
+                hint=Hint.MISSING_DDL,
+            )
         if described is None:
             return resolve_plan(event, context)
         return self._plan(described, event, context)
@@ -313,7 +343,12 @@ class DefinitionSource:
 
     def copy(self) -> DefinitionSource:
         """Return a new source with the same definitions."""
-        other = DefinitionSource(self._given, follows_ddl=self._follows_ddl, reads_text=self._reads_text)
+        other = DefinitionSource(
+            self._given,
+            follows_ddl=self._follows_ddl,
+            reads_text=self._reads_text,
+            needs_names=self._needs_names,
+        )
         other.adopt(self)
         return other
 
@@ -338,14 +373,19 @@ class DefinitionSource:
     def _catch_up(self) -> None:
         """Apply the pending statements."""
         for statement in self._pending:
-            if statement is None:
-                self._catalogue.begin_log()
+            if callable(statement):
+                self._catalogue = statement(self._catalogue)
             else:
                 from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - rarely needed
 
                 follow_event(self._catalogue, *statement)
         self._pending.clear()
         self.pending_bytes = 0
+
+
+def _next_log(state: Catalogue) -> Catalogue:
+    state.begin_log()
+    return state
 
 
 def depends_on_definitions(event: TableMapEvent, context: ParseContext) -> bool:
@@ -382,14 +422,6 @@ def _contradiction(described: Described, event: TableMapEvent, vendor: Vendor) -
     if names is None or names == found:
         return None
     return f"the table map has other names of columns, expected {', '.join(found)}, found {', '.join(names)}"
-
-
-def _follows(last: str, name: str) -> bool:
-    """Return whether log `name` is the next of the series of log `last`, by the numbers in their names."""
-    before, after = _FILE_NUMBER.match(last), _FILE_NUMBER.match(name)
-    if before is None or after is None:
-        return False
-    return before[1] == after[1] and int(after[2]) == int(before[2]) + 1
 
 
 def _with_proven_charsets(

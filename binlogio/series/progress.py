@@ -19,10 +19,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError
-from binlogio.series.identity import LogIdentity, fingerprint, log_size, stored_print
+from binlogio.series.identity import LogIdentity, fingerprint, log_identity, log_size, stored_print
 from binlogio.storage.index_file import base_name, log_name, log_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
@@ -187,6 +189,27 @@ class LogProgress:
             last_gtid=last,
             stored=None if stored is None else (stored[0], stored[1]),
         )
+
+
+def recognizer(log: LogFile, keyring: Keyring | None = None) -> Callable[..., bool]:
+    """Return a function that tells whether a stored progress is of a log.
+
+    With `exactly`, the bytes before the offset must be those of the log; without it, a repaired or filtered copy is the
+    log, too, since it begins as its original. A stream cannot be recognized.
+    """
+    known: list[LogIdentity | None] = []
+
+    def is_log(stored: Any, *, exactly: bool) -> bool:
+        if log.stream is not None:
+            return False
+        if not known:
+            known.append(log_identity(log, keyring))
+        progress = LogProgress.from_json(stored)
+        if not exactly:
+            return progress.is_log(log.name, known[0])
+        return progress.match(log, known[0], keyring) is LogMatch.SAME
+
+    return is_log
 
 
 def identity_of(value: Any) -> LogIdentity:

@@ -44,6 +44,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 _CHARSETS: Final = f"{__name__}.charsets"
+_TRUSTS_DDL: Final = f"{__name__}.trusts_ddl"
 
 
 def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) -> Gtids | None:
@@ -100,16 +101,21 @@ def definitions_file() -> str | None:
 def _load_definitions(ctx: click.Context, _param: click.Parameter, file: str | None) -> GivenDefinitions | None:
     ctx.meta[_DEFINITIONS_FILE] = file
     try:
-        given, charsets = load_definitions(file), given_charsets()
+        given, settings = load_definitions(file), given_settings()
     except UnsupportedFeature as exc:
         raise Refusal(error_text(exc)) from exc
-    return charsets if given is None else given.with_charsets_of(charsets)
+    return settings if given is None else given.with_settings_of(settings)
 
 
-def given_charsets() -> GivenDefinitions | None:
-    """Return the character sets of databases given as `--database-charset`, or None."""
-    charsets = click.get_current_context().meta.get(_CHARSETS)
-    return GivenDefinitions(charsets) if charsets else None
+def given_settings() -> GivenDefinitions | None:
+    """Return what `--database-charset` and `--trust-ddl` say; None: nothing."""
+    meta = click.get_current_context().meta
+    charsets, trusts_ddl = meta.get(_CHARSETS), meta.get(_TRUSTS_DDL, False)
+    return GivenDefinitions(charsets, trusts_ddl=trusts_ddl) if charsets or trusts_ddl else None
+
+
+def _take_trust(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - of click
+    ctx.meta[_TRUSTS_DDL] = value
 
 
 def _take_charsets(ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> None:
@@ -129,16 +135,24 @@ charset_option: Final = click.option(
     callback=_take_charsets,
     help="The character set of a database, for text columns whose character set is not in the log.",
 )
+trust_option: Final = click.option(
+    "--trust-ddl",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_take_trust,
+    help="Accept CREATE TABLE IF NOT EXISTS of MySQL although it may have found another table, if the types fit.",
+)
 _definitions_option: Final = click.option(
     "--table-definitions",
     type=INPUT_PATH,
     metavar="FILE",
     callback=_load_definitions,
-    help="Columns and keys of tables, for logs without them: CREATE TABLE statements, or JSON as in scripts of "
-    "`binlogio write`.",
+    help="Columns and keys of tables, for logs without them: CREATE TABLE statements, JSON as in scripts of "
+    "`binlogio write`, or a catalogue of `binlogio schema --save`.",
 )
 
 
 def definitions_option(command: _Command) -> _Command:
-    """Add the options --table-definitions and --database-charset; the command gets one `table_definitions`."""
-    return _definitions_option(charset_option(command))
+    """Add --table-definitions, --database-charset and --trust-ddl; the command gets one `table_definitions`."""
+    return _definitions_option(charset_option(trust_option(command)))

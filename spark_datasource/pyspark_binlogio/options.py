@@ -17,7 +17,10 @@ refused, with the nearest name of the table below.
                                character set is not in the logs
     followDdl                  auto (default) | true | false: take the names and types of columns from the DDL in the
                                logs, for which the driver scans their headers. auto: where rows have no names and
-                               schemaFile is not set, up to 1 GiB of logs
+                               schemaFile is not set. true: a table without CREATE TABLE in the logs is an error
+    definitionsLocation        a file or URI for the DDL that the driver found: logs are scanned once, and may be purged
+                               afterwards. Also one of `binlogio schema --save`
+    trustDdl                   true | false: accept CREATE TABLE IF NOT EXISTS that may have found another table
     zeroDates                  error (default) | null | text
     startingTimestamp          read transactions from this time on, by the time of their events
     endingTimestamp            read transactions before this time
@@ -297,6 +300,8 @@ class BinlogReadOptions(_SharedOptions):
     image_type: str = _option(_choice("json", "variant"), "json")
     database_charset: tuple[tuple[str, str], ...] = _option(_charsets, ())
     follow_ddl: str = _option(_choice("auto", "true", "false"), "auto")
+    definitions_location: str | None = _option(_text)
+    trust_ddl: bool = _option(_boolean, default=False)
     zero_dates: str = _option(_choice("error", "null", "text"), "error")
     starting_timestamp: int | None = _option(_moment)
     ending_timestamp: int | None = _option(_moment)

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from binlogio.columnar import LoggedStatements
+    from binlogio.schema import DefinitionCatalogue
     from binlogio.series import LogHead
     from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogReadOptions
@@ -207,7 +207,7 @@ _LOGGER.setLevel(logging.INFO)  # Spark collects the logs of its Python processe
 
 @option_hints()
 def view_columns(
-    options: BinlogReadOptions, note_statements: Callable[[LoggedStatements | None], None] = lambda _: None
+    options: BinlogReadOptions, note_statements: Callable[[DefinitionCatalogue | None], None] = lambda _: None
 ) -> Mapping[str, pa.DataType]:
     """Return the columns of a read for which the user gives no schema.
 
@@ -249,7 +249,7 @@ class BinlogBatchReader(DataSourceReader):
         schema: StructType,
         *,
         has_every_column: bool = False,
-        statements: LoggedStatements | None = None,
+        statements: DefinitionCatalogue | None = None,
         follows_logs: bool = True,
     ) -> None:
         self._options = options
@@ -265,7 +265,7 @@ class BinlogBatchReader(DataSourceReader):
         )
         self._known = statements
         self._statements = TaskStatements(lambda: self._plan()[1]) if follows_logs else None
-        self._planned: tuple[list[Piece], LoggedStatements | None] | None = None
+        self._planned: tuple[list[Piece], DefinitionCatalogue | None] | None = None
         _check_schema(self._schema, options)
 
     def __getstate__(self) -> dict[str, object]:
@@ -315,7 +315,7 @@ class BinlogBatchReader(DataSourceReader):
         """
         return self._cut(self._plan()[0])
 
-    def _plan(self) -> tuple[list[Piece], LoggedStatements | None]:
+    def _plan(self) -> tuple[list[Piece], DefinitionCatalogue | None]:
         """Return the pieces of the logs that may have wanted events, and the DDL up to the last of them."""
         if self._planned is None:
             pieces = [] if self._pushed.is_empty else self._without_skipped_logs(*self._found())
@@ -423,7 +423,7 @@ class BinlogBatchReader(DataSourceReader):
                 if not self._options.ignore_missing_logs:
                     raise
 
-    def _read(self, piece: Piece, statements: LoggedStatements | None) -> Iterator[pa.RecordBatch]:
+    def _read(self, piece: Piece, statements: DefinitionCatalogue | None) -> Iterator[pa.RecordBatch]:
         where = self._where(piece.log)
         if piece.is_before and piece.split is not None:
             begin = group_around(piece.log, piece.split.end, self.keyring) or 0

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from binlogio.errors import BinlogError, BinlogFormatError, Surface
+from binlogio.errors import BinlogError, BinlogFormatError, ChangedLogs, Surface
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range, parse_gtid_state
 from binlogio.format import Split, cut
 from binlogio.schema import GivenDefinitions, load_definitions
@@ -47,7 +47,7 @@ from binlogio.storage import COMPRESSED_SUFFIXES, base_name, find_logs, find_log
 from pyspark_binlogio.options import refused
 
 if TYPE_CHECKING:
-    from binlogio.columnar import LoggedStatements
+    from binlogio.schema import DefinitionCatalogue
     from binlogio.series import LogHead
     from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogReadOptions
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 _LOGGER: Final = logging.getLogger("pyspark_binlogio")
 _PROBED_LOGS: Final = 8
-_MOST_SCANNED: Final = 1 << 30  # bytes of logs that the driver scans with followDdl=auto
+_MUCH: Final = 1 << 34  # bytes of logs: a scan takes some seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Request:
     where: EventFilter = EVERY_EVENT
     keyring: Keyring | None = field(default=None, repr=False)
     definitions: GivenDefinitions | None = None
-    statements: LoggedStatements | None = field(default=None, repr=False)
+    statements: DefinitionCatalogue | None = field(default=None, repr=False)
     columns: tuple[str, ...] | None = None
     names: tuple[str, ...] | None = None
 
@@ -101,9 +101,9 @@ def request_of(options: BinlogReadOptions) -> Request:
     times = Range(LOWEST if start is None else start, HIGHEST if end is None else end)
     where = EventFilter(timestamp=times, known_gtids=known, wanted_gtids=wanted)
     definitions = given_definitions(options.schema_file)
-    if options.database_charset:
-        charsets = GivenDefinitions(dict(options.database_charset))
-        definitions = charsets if definitions is None else definitions.with_charsets_of(charsets)
+    if options.database_charset or options.trust_ddl:
+        settings = GivenDefinitions(dict(options.database_charset), trusts_ddl=options.trust_ddl)
+        definitions = settings if definitions is None else definitions.with_settings_of(settings)
     return Request(options=options, where=where, keyring=keyring, definitions=definitions)
 
 
@@ -134,31 +134,29 @@ def follows_ddl(options: BinlogReadOptions, logs: list[LogFile], keyring: Keyrin
     """
     from binlogio.columnar import lacks_names  # noqa: PLC0415 - options are parsed where nothing is read
 
-    if options.follow_ddl != "auto" or options.view not in ("rows", "changes") or options.schema_file is not None:
-        return options.follow_ddl == "true" and options.view in ("rows", "changes")
+    if options.view not in ("rows", "changes"):
+        return False
+    if options.follow_ddl != "auto" or options.schema_file is not None or options.definitions_location is not None:
+        return options.follow_ddl == "true" or options.definitions_location is not None
     found = None
     for log in (*logs[:1], *reversed(logs[-_PROBED_LOGS:])):
         found = lacks_names(log, keyring)
         if found is not None:
             break
-    if found is False:
-        return False
     size = sum(log.size or 0 for log in logs)
-    if size > _MOST_SCANNED:
+    if found is not False and size > _MUCH:
         _LOGGER.warning(
-            "binlog: columns may have no names: followDdl=auto does not scan %d bytes of logs for DDL; "
-            "set followDdl to true or false, or give schemaFile",
-            size,
+            "binlog: the driver scans %d bytes of logs for DDL; with option definitionsLocation it does so once", size
         )
-    return size <= _MOST_SCANNED
+    return found is not False
 
 
 def statements_of(
     options: BinlogReadOptions,
     keyring: Keyring | None,
-    known: LoggedStatements | None = None,
+    known: DefinitionCatalogue | None = None,
     last: LogFile | None = None,
-) -> LoggedStatements | None:
+) -> DefinitionCatalogue | None:
     """Return the DDL in the logs of a read, and in those before its first position; None if the read needs none.
 
     The logs are scanned from where those of `known` end, if they are still the same logs, and none after `last`.
@@ -166,20 +164,59 @@ def statements_of(
     Raises:
         OSError, BinlogError: a log cannot be read.
     """
-    from binlogio.columnar import LoggedStatements  # noqa: PLC0415
-
     if options.follow_ddl == "false" or not options.paths:
         return None
     logs = find_log_files(replace(options, starting_position=None))
     if last is not None:
         logs = logs[: 1 + next((number for number, log in enumerate(logs) if log.name == last.name), len(logs))]
-    statements = known or LoggedStatements()
-    statements.forget_others(logs, keyring)
-    if not statements and not follows_ddl(options, logs, keyring):
+    catalogue = known_statements(options, logs, keyring, known)
+    if not catalogue and not follows_ddl(options, logs, keyring):
         return None
-    for log in logs:
-        statements.add(log, keyring)
-    return statements
+    scan_statements(catalogue, options, logs, keyring)
+    return catalogue
+
+
+def known_statements(
+    options: BinlogReadOptions, logs: list[LogFile], keyring: Keyring | None, known: DefinitionCatalogue | None = None
+) -> DefinitionCatalogue:
+    """Return `known`, or the catalogue of `definitionsLocation`; an empty one if the logs are not those it was made of.
+
+    Raises:
+        OSError, BinlogError: the catalogue cannot be read, or it is of other logs.
+    """
+    from binlogio.columnar import is_changed, read_catalogue  # noqa: PLC0415
+    from binlogio.schema import DefinitionCatalogue  # noqa: PLC0415
+
+    place = options.definitions_location
+    if known is None and place is not None:
+        known = read_catalogue(place)
+    if known is None or not is_changed(known, logs, keyring):
+        return known or DefinitionCatalogue()
+    if place is not None:
+        raise ChangedLogs(
+            "the catalogue of definitions is of other logs", file=place, hint="give another definitionsLocation"
+        )
+    return DefinitionCatalogue()
+
+
+def scan_statements(
+    catalogue: DefinitionCatalogue,
+    options: BinlogReadOptions,
+    logs: list[LogFile],
+    keyring: Keyring | None,
+    end: int | None = None,
+) -> None:
+    """Add the DDL in logs, of the last one up to offset `end`, and store it at `definitionsLocation` if there is more.
+
+    Raises:
+        OSError, BinlogError: a log cannot be read, or the file cannot be written.
+    """
+    from binlogio.columnar import catalogue_logs, write_catalogue  # noqa: PLC0415
+
+    before = len(catalogue), len(catalogue.logs)
+    catalogue_logs(catalogue, logs, keyring, end)
+    if options.definitions_location is not None and before != (len(catalogue), len(catalogue.logs)):
+        write_catalogue(options.definitions_location, catalogue)
 
 
 def find_log_files(options: BinlogReadOptions) -> list[LogFile]:
@@ -275,7 +312,7 @@ class LogPartition(InputPartition):
     def __init__(self, pieces: tuple[Piece, ...]) -> None:
         super().__init__(None)
         self.pieces = pieces
-        self.statements: LoggedStatements | None = None
+        self.statements: DefinitionCatalogue | None = None
 
 
 def wanted_pieces(log: LogFile, wanted: Range) -> Iterator[Piece]:

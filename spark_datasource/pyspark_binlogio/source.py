@@ -29,7 +29,7 @@ from pyspark_binlogio.pyspark_api import require_pyspark
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from binlogio.columnar import LoggedStatements
+    from binlogio.schema import DefinitionCatalogue
 
 
 class BinlogDataSource(DataSource):
@@ -43,7 +43,7 @@ class BinlogDataSource(DataSource):
         require_pyspark()
         self._parsed = parse_options(options)
         self._has_own_schema = False
-        self._statements: LoggedStatements | None = None
+        self._statements: DefinitionCatalogue | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -106,7 +106,7 @@ class BinlogDataSource(DataSource):
             raise BinlogOptionError("binlog: unsupported output mode; expected append, since logs are only appended to")
         return BinlogStreamWriter(options, schema)
 
-    def _note(self, statements: LoggedStatements | None) -> None:
+    def _note(self, statements: DefinitionCatalogue | None) -> None:
         """Keep the DDL that `schema` found: Spark pickles the source, and creates the readers from the copy."""
         self._statements = statements
 

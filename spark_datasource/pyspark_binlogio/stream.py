@@ -18,23 +18,33 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+from zlib import crc32
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from binlogio.columnar import (
-    LoggedStatements,
+    definitions_at,
     group_behind,
     is_one_piece,
     last_group_end,
 )
-from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs
+from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, UnsupportedFeature
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import check_event_start
 from binlogio.series import LogMatch, LogProgress, check_numbers, log_identity
 from binlogio.storage import base_name, built, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, require_pyspark
 from pyspark_binlogio.read import BinlogBatchReader
-from pyspark_binlogio.scan import LogPartition, Piece, check_holes, find_log_files, follows_ddl, option_hints
+from pyspark_binlogio.scan import (
+    LogPartition,
+    Piece,
+    check_holes,
+    find_log_files,
+    follows_ddl,
+    known_statements,
+    option_hints,
+    scan_statements,
+)
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -54,11 +64,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
+    from binlogio.schema import DefinitionCatalogue
     from binlogio.storage import LogFile
     from pyspark_binlogio.options import BinlogReadOptions
 
 Offset = dict[str, Any]
 _LISTINGS: Final = 3
+_MARK_SIZE: Final = 8  # characters
 _NOTHING: Final[Offset] = {"file": "", "pos": 0}
 _DAMAGED_OFFSET: Final = "restore the checkpoint, or start a new query with another checkpointLocation"
 _OTHER_LOG: Final = (
@@ -76,7 +88,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         schema: StructType,
         *,
         has_every_column: bool = False,
-        statements: LoggedStatements | None = None,
+        statements: DefinitionCatalogue | None = None,
     ) -> None:
         if options.max_files_per_trigger is not None or options.max_bytes_per_trigger is not None:
             require_pyspark(
@@ -84,8 +96,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         self._options = options
         self._batches = BinlogBatchReader(options, schema, has_every_column=has_every_column, follows_logs=False)
-        self._statements = statements or LoggedStatements()
+        self._statements = statements
         self._follows_ddl: bool | None = None
+        self._has_names = False  # those of the checkpoint are known
+        self._marked: tuple[tuple[str, int], set[str]] = (("", 0), set())
         self._target: Offset | None = None
         self._ends: dict[str, tuple[int | None, int]] = {}  # by the name of the last log: its size, and that offset
         self._planned: Offset = dict(_NOTHING)  # the end of the last batch, for the lag
@@ -144,7 +158,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = self._latest(resolved, limit, logs)
         if self._target is not None:
             latest = min(latest, self._target, key=_place)
-        self._planned = given if _place(latest) == _place(resolved) else latest
+        self._check_named(resolved, logs)
+        self._planned = given if _place(latest) == _place(resolved) else self._with_named(latest, logs)
         return self._planned
 
     @option_hints()
@@ -182,23 +197,68 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if _place(first) > _place(end):
             self._refuse_other_log(end, f"an offset before {_name(first)}:{first['pos']}, from which the batch begins")
         heads = check_holes(_from(first, logs, end), self._options, self._batches.keyring)
+        self._check_named(first, logs)
         pieces = [Piece(log, None, one) for log, one in _ranges(first, logs, end) if one.start < one.end]
         return self._with_statements(self._batches.plan(pieces, heads), end)
 
     def _with_statements(self, planned: list[InputPartition], end: Offset) -> list[InputPartition]:
-        """Add the DDL in the logs up to the end of a batch to its partitions; known logs are not scanned again."""
-        keyring = self._batches.keyring
-        logs = _from(_NOTHING, find_log_files(replace(self._options, starting_position=None)), end)
-        if self._follows_ddl is None:
-            self._statements.forget_others(logs, keyring)
-            self._follows_ddl = bool(self._statements) or follows_ddl(self._options, logs, keyring)
-        if self._follows_ddl:
-            for log in logs:
-                self._statements.add(log, keyring, end["pos"] if _base(log) == _name(end) else None)
+        """Add the DDL in the logs up to the end of a batch to its partitions."""
+        if self._scan(end):
             for partition in planned:
                 if isinstance(partition, LogPartition):
                     partition.statements = self._statements
         return planned
+
+    def _scan(self, end: Offset) -> bool:
+        """Find the DDL in the logs up to an offset, if the stream follows it; known logs are not scanned again."""
+        if self._options.follow_ddl == "false":
+            return False
+        keyring = self._batches.keyring
+        logs = _from(_NOTHING, find_log_files(replace(self._options, starting_position=None)), end)
+        if self._follows_ddl is None:
+            self._statements = known_statements(self._options, logs, keyring, self._statements)
+            self._follows_ddl = bool(self._statements) or follows_ddl(self._options, logs, keyring)
+        if self._follows_ddl and self._statements is not None and logs:
+            stop = end["pos"] if _base(logs[-1]) == _name(end) else None
+            scan_statements(self._statements, self._options, logs, keyring, stop)
+        return self._follows_ddl
+
+    def _named(self, offset: Offset, logs: list[LogFile]) -> set[str]:
+        """Return marks of the tables whose columns the DDL before an offset names."""
+        log = next((one for one in logs if _base(one) == _name(offset)), None)
+        if log is None or self._statements is None:
+            return set()
+        key = log.name, len(self._statements)
+        if key != self._marked[0]:
+            options = self._options
+            source = definitions_at(self._statements, log, offset["pos"], self._batches.keyring)
+            names = [name for name in source.all_logged() if not options.selects_tables or options.wants_table(*name)]
+            self._marked = key, {f"{crc32(repr(name).encode()):0{_MARK_SIZE}x}" for name in names}
+        return self._marked[1]
+
+    def _with_named(self, offset: Offset, logs: list[LogFile]) -> Offset:
+        """Return an offset with the marks of the tables that have names, for the next start of the query."""
+        if not offset["file"] or not self._scan(offset):
+            return offset
+        return {**offset, "named": "".join(sorted(self._named(offset, logs)))}
+
+    def _check_named(self, offset: Offset, logs: list[LogFile]) -> None:
+        """Refuse to go on without the names of columns that the stream had before it was restarted."""
+        options, marks = self._options, offset.get("named")
+        is_given = options.schema_file is not None and options.definitions_location is None
+        if not marks or is_given or options.follow_ddl == "false" or self._has_names:
+            return
+        self._follows_ddl = None if self._follows_ddl is False else self._follows_ddl
+        found = self._named(offset, logs) if self._scan(offset) else set()
+        wanted = {marks[at : at + _MARK_SIZE] for at in range(0, len(marks), _MARK_SIZE)}
+        if not wanted <= found:
+            raise UnsupportedFeature(
+                "the stream had names of columns from DDL, and the logs with this DDL are gone",
+                expected=f"the definitions of {len(wanted)} tables at {_name(offset)}:{offset['pos']}",
+                found=f"those of {len(wanted & found)}",
+                hint=Hint.MISSING_DDL,
+            )
+        self._has_names = True
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the records of one partition; errors as in a batch read."""
@@ -280,7 +340,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except ChangedLogs:
             if self._options.changed_logs == "restart":
                 self._ends = {}
-                self._statements = LoggedStatements()
+                self._statements, self._follows_ddl, self._has_names = None, None, True
                 return dict(_NOTHING)
             raise
         return offset

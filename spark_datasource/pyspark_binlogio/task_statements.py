@@ -24,7 +24,7 @@ from binlogio.errors import BinlogError, UnsupportedFeature
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.columnar import LoggedStatements
+    from binlogio.schema import DefinitionCatalogue
 
 
 class TaskStatements:
@@ -34,10 +34,10 @@ class TaskStatements:
         find: returns the DDL, None if the read needs none. It is called on the driver, when this object is pickled.
     """
 
-    def __init__(self, find: Callable[[], LoggedStatements | None]) -> None:
+    def __init__(self, find: Callable[[], DefinitionCatalogue | None]) -> None:
         self._find = find
 
-    def __reduce__(self) -> tuple[type[TaskStatements], tuple[Callable[[], LoggedStatements | None]]]:
+    def __reduce__(self) -> tuple[type[TaskStatements], tuple[Callable[[], DefinitionCatalogue | None]]]:
         """Pickle the DDL instead of the function that finds it.
 
         An error is not raised here: Spark calls `partitions` next, which raises the same one.
@@ -47,7 +47,7 @@ class TaskStatements:
         except (BinlogError, OSError):
             return TaskStatements, (_not_found,)
 
-    def get(self) -> LoggedStatements | None:
+    def get(self) -> DefinitionCatalogue | None:
         """Return the DDL.
 
         Raises:
@@ -56,7 +56,7 @@ class TaskStatements:
         return self._find()
 
 
-def _found(statements: LoggedStatements | None) -> LoggedStatements | None:
+def _found(statements: DefinitionCatalogue | None) -> DefinitionCatalogue | None:
     return statements
 
 

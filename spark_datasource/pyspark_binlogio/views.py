@@ -44,6 +44,7 @@ from binlogio.columnar import (
     TRANSACTION_SCHEMA,
     EventSelection,
     RowSelection,
+    definitions_at,
     read_events,
     read_split,
     read_transactions,
@@ -123,7 +124,10 @@ def _definitions(piece: Piece, request: Request) -> DefinitionSource | None:
         return None
     bounds = None if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
     begin = 0 if bounds is None else bounds.start or 0
-    return request.statements.before(piece.log, begin, request.definitions)
+    needs_names = request.options.follow_ddl == "true"
+    return definitions_at(
+        request.statements, piece.log, begin, request.keyring, request.definitions, needs_names=needs_names
+    )
 
 
 def _selection(request: Request, *, mixed: bool = False) -> RowSelection:

@@ -19,7 +19,7 @@ from binlogio.columnar.parallel import log_cuts
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.rows_reader import read_split
-from binlogio.columnar.splits.logged_statements import LoggedStatements
+from binlogio.columnar.splits.logged_statements import catalogue_logs
 from binlogio.columnar.splits.split_bounds import split_bounds
 from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.columnar.windows import WINDOW_SIZE
@@ -36,6 +36,7 @@ from binlogio.gtid import Uuid
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
+from binlogio.schema import DefinitionCatalogue
 from binlogio.storage.compression import compress_zstd
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile, mariadb_decryptor_for
@@ -378,6 +379,6 @@ def test_a_statement_that_ends_like_begin_is_found(tmp_path: Path, kernel: str) 
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(*transaction(1), query("RENAME TABLE t TO BEGIN"), *transaction(2)))
     with kernel_set_to(kernel):
-        statements = LoggedStatements()
-        statements.add(LogFile(str(path)))
+        statements = DefinitionCatalogue()
+        catalogue_logs(statements, [LogFile(str(path))])
     assert len(statements) == 1

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 import binlogio
-from binlogio.columnar import LoggedStatements, lacks_names
+from binlogio.columnar import catalogue_logs, lacks_names
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.schema import DefinitionCatalogue
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
 from corpus import MARIADB, MYSQL
@@ -98,21 +99,21 @@ def test_log_that_grows_is_scanned_from_its_last_place(tmp_path: Path) -> None:
     """Statements up to an offset, then the rest: the same as all at once."""
     path = MYSQL / "ddl_mix" / "binlog.000001"
     (log,) = find_logs(path)
-    every = LoggedStatements()
-    every.add(log)
+    every = DefinitionCatalogue()
+    catalogue_logs(every, [log])
     with binlogio.open(path) as reader:
         offsets = [event.header.offset for event in reader]
     assert len(every) > 2
     for offset in offsets:
-        parts = LoggedStatements()
-        parts.add(log, end=offset)
+        parts = DefinitionCatalogue()
+        catalogue_logs(parts, [log], end=offset)
         some = len(parts)
-        parts.add(log)
+        catalogue_logs(parts, [log])
 
         assert some <= len(parts) == len(every)
     empty = tmp_path / "binlog.000001"
     empty.write_bytes(b"\xfebin")
-    parts.add(LogFile(str(empty), 4))
+    catalogue_logs(parts, [LogFile(str(empty), 4)])
     assert len(parts) == len(every)
 
 
@@ -120,7 +121,7 @@ def test_logs_with_names_are_not_scanned() -> None:
     """binlog_row_metadata=FULL, or a file with definitions; and views that show no columns."""
     full, minimal = MYSQL / "metadata_full", MYSQL / "metadata_minimal"
 
-    def found(path: Path, **options: str) -> LoggedStatements | None:
+    def found(path: Path, **options: str) -> DefinitionCatalogue | None:
         return statements_of(BinlogReadOptions.parse({"path": str(path), **options}), None)
 
     assert not lacks_names(find_logs(full)[0])

@@ -15,6 +15,7 @@ from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.implementation import is_compiled
 from binlogio.schema.source import DefinitionSource
+from binlogio.series.progress import recognizer
 from binlogio.storage.log_file import mariadb_decryptor_for
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class LogPartReader:
         if self._read is None or self._opened is None or self._log is not log:
             self.close()
             self._log, self._opened = log, log.open(self._keyring)
-            self._definitions.begin_log(log.name)
+            self._definitions.begin_log(log.name, recognizer(log, self._keyring))
             self._read = self._reader_of(log, self._opened)
         if split is None or (self._opened.seekable and is_compiled()):
             yield from self._read(split)

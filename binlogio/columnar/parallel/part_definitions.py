@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.events.table_map import TableMapEvent
+    from binlogio.schema.catalogue import IsLog
     from binlogio.schema.ddl.catalogue import KnownTable, TableName
     from binlogio.schema.ddl.server_defaults import ServerDefaults
     from binlogio.schema.given import Described, GivenDefinitions
@@ -35,10 +36,11 @@ class LogBegin:
     """Fact: a log begins."""
 
     name: str
+    is_log: IsLog | None = field(default=None, compare=False)
 
     def apply(self, source: DefinitionSource) -> None:
         """Apply the fact to a source."""
-        DefinitionSource.begin_log(source, self.name)
+        DefinitionSource.begin_log(source, self.name, self.is_log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +92,12 @@ class PartFacts:
         self._facts: dict[int, list[Fact]] = {}
         self._taken: dict[int, list[Fact]] = {}  # facts used by each part that needed definitions
         self._applied: list[Fact] | None = None  # facts applied to `_current`
-        self._current = DefinitionSource()
+        self._current = before.copy()
 
-    def begin_log(self, number: int, name: str) -> None:
-        """Record that a log begins with part `number`."""
+    def begin_log(self, number: int, name: str, is_log: IsLog | None = None) -> None:
+        """Record that a log, which `is_log` recognizes, begins with part `number`."""
         with self.lock:
-            self._begins.setdefault(number, LogBegin(name))
+            self._begins.setdefault(number, LogBegin(name, is_log))
             self._heads.setdefault(number, Event())
 
     def skip(self, number: int) -> None:
@@ -180,7 +182,7 @@ class PartFacts:
 
     def all_before(self, number: int) -> DefinitionSource:
         """Return the definitions after all parts before `number`. All readers must have stopped."""
-        known = DefinitionSource()
+        known = self._before.copy()
         self.apply(self._of_parts_before(number), known)
         return known
 
@@ -214,7 +216,7 @@ class PartDefinitions(DefinitionSource):
             self._known = None
             return True
 
-    def begin_log(self, name: str) -> None:
+    def begin_log(self, name: str, is_log: IsLog | None = None, offset: int = 0) -> None:
         """Do nothing: the facts include the beginnings of logs."""
 
     def pass_to(self, offset: int) -> None:

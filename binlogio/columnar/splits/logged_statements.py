@@ -1,18 +1,20 @@
 """Finds DDL statements in logs, for readers of parts of logs.
 
 A reader of a part lacks the earlier DDL, which names the columns of tables if the log's metadata does not.
-`LoggedStatements` finds it by scanning the headers of all events, and parses only statements that may define a table.
+`catalogue_logs` finds it by scanning the headers of all events, and parses only statements that may define a table.
 Logs whose headers cannot be scanned (relay logs, logs with MariaDB's encrypt_binlog, old logs) are read event by event.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.columnar.windows import Window, least_for
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType, HeaderFlag
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType, HeaderFlag
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import HIGHEST
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
@@ -22,15 +24,19 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
+from binlogio.schema.catalogue import CataloguedLog, PlacedStatement
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
-from binlogio.series.identity import fingerprint
+from binlogio.series.identity import log_identity, log_size
 from binlogio.series.log_head import head_frames
+from binlogio.series.progress import LogProgress, recognizer
+from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from binlogio.events.base import ParseContext
+    from binlogio.schema.catalogue import DefinitionCatalogue
     from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
@@ -38,109 +44,109 @@ if TYPE_CHECKING:
 _BEGIN: Final = b"\0BEGIN"  # the schema name ends with a zero byte
 _HEAD_SIZE: Final = 1 << 20
 _IS_STATEMENT: Final = bytes(code in (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT) for code in range(256))
+_TYPE_BYTE: Final = 4  # of an event header
 _OTHER_HEADS: Final = HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL
 
 
-class _Statement(NamedTuple):
-    offset: int
-    event: QueryEvent
+def catalogue_logs(
+    catalogue: DefinitionCatalogue,
+    logs: Sequence[LogFile],
+    keyring: Keyring | None = None,
+    end: int | None = None,
+    *,
+    on_read: Callable[[str, int], object] = lambda _name, _offset: None,
+) -> None:
+    """Add the statements of the next logs, and new statements of known logs; of the last one up to offset `end`.
+
+    Statements after damage are not found; the reader of the rows reports the damage. `on_read` is called with the name
+    of a log, and the offset up to which it was read.
+
+    Raises:
+        OSError: a log cannot be read.
+        UnsupportedFeature: a log cannot be read, or is older than the last one of the catalogue.
+    """
+    for number, log in enumerate(logs):
+        is_last = number == len(logs) - 1
+        _catalogue_log(catalogue, log, keyring, end if is_last else None, is_last=is_last)
+        on_read(log.name, log.size or 0)
 
 
-class _Log(NamedTuple):
-    """The statements of a log up to offset `end`; `tail` is the fingerprint there."""
-
-    context: ParseContext
-    end: int
-    tail: str | None
-    statements: tuple[_Statement, ...]
-
-
-class LoggedStatements:
-    """The statements in the logs of one server that may define tables, in order. Can be pickled."""
-
-    def __init__(self) -> None:
-        self._logs: dict[str, _Log] = {}
-
-    def add(self, log: LogFile, keyring: Keyring | None = None, end: int | None = None) -> None:
-        """Add the statements of the next log, or new statements of a known log, up to offset `end` (None: to its end).
-
-        Statements after damage are not found; the reader of the rows reports the damage.
-
-        Raises:
-            OSError, UnsupportedFeature: the log cannot be read.
-        """
-        known = self._logs.get(log.name)
-        size = log.size if end is None else end
-        if known is not None and size is not None and known.end >= size:
-            return
-        found = list(known.statements) if known is not None else []
-        begin = 0 if known is None else known.end
-        context, reached = None if known is None else known.context, begin
-        tail = None
-        stop = HIGHEST if end is None else end
-        try:
-            context, is_plain = _context(log, keyring)
-            for offset, event in (_scanned if is_plain else _read)(log, keyring, context, begin, stop):
-                reached = min(offset, stop)
-                if event is not None and offset < stop:
-                    found.append(_Statement(offset, event))
-            tail = fingerprint(log, reached, keyring)
-        except BinlogFormatError:
-            pass
-        if context is not None:
-            self._logs[log.name] = _Log(context, reached, tail, tuple(found))
-
-    def forget_others(self, logs: Iterable[LogFile], keyring: Keyring | None = None) -> None:
-        """Forget all statements if a log is not the one that was added, or if this cannot be checked.
-
-        Raises:
-            OSError, UnsupportedFeature: a log cannot be read.
-        """
-        for log in logs:
-            known = self._logs.get(log.name)
-            if known is not None and not _has_tail(log, known, keyring):
-                self._logs.clear()
-                return
-
-    def before(self, log: LogFile, offset: int, given: GivenDefinitions | None = None) -> DefinitionSource:
-        """Return the definitions before an offset of a log, for a reader that begins there."""
-        source = _PrimedSource(given)
-        for name, (context, _, _, statements) in self._logs.items():
-            if name == log.name:
-                source.follow_at_begin = [(one, context) for one in statements if one.offset < offset]
-                break
-            source.begin_log(name)
-            for one in statements:
-                source.follow(one.event, context)
-        return source
-
-    def __bool__(self) -> bool:
-        """Return True if logs were added, with statements or without."""
-        return bool(self._logs)
-
-    def __len__(self) -> int:
-        return sum(len(log.statements) for log in self._logs.values())
-
-
-class _PrimedSource(DefinitionSource):
-    """The definitions of a reader that begins in the middle of a log; its DDL is applied by `begin_log`."""
-
-    def __init__(self, given: GivenDefinitions | None) -> None:
-        super().__init__(given)
-        self.follow_at_begin: list[tuple[_Statement, ParseContext]] = []
-
-    def begin_log(self, name: str) -> None:
-        super().begin_log(name)
-        for statement, context in self.follow_at_begin:
-            self.follow(statement.event, context)
-        self.follow_at_begin = []
-
-
-def _has_tail(log: LogFile, known: _Log, keyring: Keyring | None) -> bool:
+def _catalogue_log(
+    catalogue: DefinitionCatalogue, log: LogFile, keyring: Keyring | None, end: int | None, *, is_last: bool
+) -> None:
+    known = catalogue.find(log.name, recognizer(log, keyring), exactly=True)
+    size = log.size if end is None else end
+    if known is not None and (known.is_complete or (is_last and size is not None and known.end >= size)):
+        return
+    reached, stop, found = 0 if known is None else known.end, HIGHEST if end is None else end, []
     try:
-        return known.tail is not None and fingerprint(log, known.end, keyring) == known.tail
+        context, in_use, is_plain = _format(log, keyring)
     except BinlogFormatError:
-        return False
+        return
+    with suppress(BinlogFormatError):
+        for offset, event in (_scanned if is_plain else _read)(log, keyring, context, reached, stop):
+            reached = min(offset, stop)
+            if event is not None and offset < stop:
+                found.append(PlacedStatement(offset, event))
+    progress = LogProgress.at(log, reached, log_identity(log, keyring), keyring)
+    is_complete = reached == log_size(log, keyring) and not (is_last and in_use)
+    stored = progress.completed(is_complete=is_complete, last_gtid=None).to_json()
+    if known is None:
+        _check_order(catalogue, progress)
+        catalogue.add(CataloguedLog(stored, context, found))
+    else:
+        known.progress = stored
+        known.statements += found
+
+
+def _check_order(catalogue: DefinitionCatalogue, progress: LogProgress) -> None:
+    """Refuse a log that the server wrote before the last one of the catalogue."""
+    logs = catalogue.logs
+    last = LogProgress.from_json(logs[-1].progress) if logs else progress
+    (stem, number, _), (its_stem, its_number, _) = log_number(last.file), log_number(progress.file)
+    is_later = last.identity is None or progress.identity is None or progress.identity.created > last.identity.created
+    if stem == its_stem and its_number < number and not is_later:
+        raise UnsupportedFeature(
+            "the log is older than those of the catalogue",
+            file=progress.file,
+            expected=f"logs after {last.file}",
+            hint="make another catalogue, of all logs",
+        )
+
+
+def is_changed(catalogue: DefinitionCatalogue, logs: Iterable[LogFile], keyring: Keyring | None = None) -> bool:
+    """Return whether the bytes of a log are not those from which the catalogue was made.
+
+    Raises:
+        OSError, UnsupportedFeature: a log cannot be read.
+    """
+    for log in logs:
+        is_log = recognizer(log, keyring)
+        if catalogue.find(log.name, is_log) is not None and catalogue.find(log.name, is_log, exactly=True) is None:
+            return True
+    return False
+
+
+def _by_head(is_log: Callable[..., bool], progress: Any, *, exactly: bool) -> bool:
+    return is_log(progress, exactly=False)
+
+
+def definitions_at(
+    catalogue: DefinitionCatalogue,
+    log: LogFile,
+    offset: int,
+    keyring: Keyring | None = None,
+    given: GivenDefinitions | None = None,
+    *,
+    needs_names: bool = False,
+) -> DefinitionSource:
+    """Return the definitions before an offset of a log, for a reader that begins there.
+
+    The log is recognized by its head: `is_changed` has compared its bytes.
+    """
+    source, is_log = DefinitionSource(given, needs_names=needs_names), recognizer(log, keyring)
+    source.begin_within(log.name, catalogue.before(log.name, partial(_by_head, is_log), offset))
+    return source
 
 
 def lacks_names(log: LogFile, keyring: Keyring | None = None) -> bool | None:
@@ -161,22 +167,22 @@ def lacks_names(log: LogFile, keyring: Keyring | None = None) -> bool | None:
     return None
 
 
-def _context(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool]:
-    """Return the parse context of a log, and whether its headers can be scanned.
+def _format(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool, bool]:
+    """Return the parse context of a log, whether a server writes to it, and whether its headers can be scanned.
 
     Raises:
         BinlogFormatError: the head is damaged.
     """
     opened = log.open(keyring)
     try:
-        found = None
+        found, in_use = None, False
         is_plain = is_compiled()
         for frame in head_frames(opened, keyring):
             if found is not None and frame.header.type_code == EventType.START_ENCRYPTION_EVENT:
-                return found, False
+                return found, in_use, False
             if found is not None:
-                return found, is_plain
-            found = frame.context
+                return found, in_use, is_plain
+            found, in_use = frame.context, bool(frame.header.flags & HeaderFlag.BINLOG_IN_USE)
             is_plain = (
                 is_plain
                 and found.header_size == HEADER_SIZE
@@ -186,7 +192,7 @@ def _context(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool]
             )
         if found is None:
             raise BinlogFormatError("the log has no event", file=log.name)
-        return found, is_plain
+        return found, in_use, is_plain
     finally:
         opened.close()
 
@@ -202,7 +208,14 @@ def _scanned(
     try:
         window = Window(opened.read, readinto=opened.readinto)
         _pass_to(window, opened, max(begin, len(BINLOG_MAGIC)))
-        while window.offset < end and window.fill(least_for(window)):
+        while window.offset < end:
+            skipped = _end_of_other_event(window, log, opened)
+            if skipped is not None:
+                window.go_to(skipped, opened)
+                yield skipped, None
+                continue
+            if not window.fill(least_for(window)):
+                return
             index = scan_headers(window.view, window.offset, checksum=False, verify=False, stop_at_description=False)
             offsets, sizes = memoryview(index.offset).cast("q"), memoryview(index.event_size).cast("I")
             codes = bytes(memoryview(index.type_code))
@@ -221,6 +234,16 @@ def _scanned(
             yield window.offset, None
     finally:
         opened.close()
+
+
+def _end_of_other_event(window: Window, log: LogFile, opened: OpenedLog) -> int | None:
+    """Return the end of a large event that is no statement, if it is not in the window, so that it need not be read."""
+    if window.held < HEADER_SIZE or not opened.seekable or log.size is None:
+        return None
+    size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little")
+    end = window.offset + size
+    is_statement = _IS_STATEMENT[window.view[_TYPE_BYTE]]
+    return None if is_statement or size <= window.held or end > log.size else end
 
 
 def _statement(code: int, body: bytes, context: ParseContext) -> QueryEvent | None:

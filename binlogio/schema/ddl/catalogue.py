@@ -5,7 +5,7 @@ Handles names, databases and case folding. `binlogio.schema.ddl.statements` pars
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -48,13 +48,15 @@ class Catalogue:
     schema, name); `old_temporary` has those of earlier logs, which a restarted server does not have.
 
     `lost` is the reason why all tables were forgotten that no later statement has defined; None if that never happened.
-    `folds_names` is True once a table map has shown that the server ignores the case of names.
+    `trusts_ddl`: accept the definition of a CREATE TABLE IF NOT EXISTS that may have found another table. `folds_names`
+    is True once a table map has shown that the server ignores the case of names.
 
     `cascades` are the foreign keys of each table that change its rows. They are kept when the definition of a table is
     lost, because the table still exists. A foreign key that ALTER TABLE drops is kept if its name is not known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, trusts_ddl: bool = False) -> None:
+        self.trusts_ddl = trusts_ddl
         self.unknown: dict[TableName, str] = {}
         self.lost: str | None = None
         self.folds_names = False
@@ -68,13 +70,26 @@ class Catalogue:
 
     def copy(self) -> Catalogue:
         """Return a copy."""
-        other = Catalogue()
+        other = Catalogue(trusts_ddl=self.trusts_ddl)
         other.unknown, other.databases, other.temporary = dict(self.unknown), dict(self.databases), set(self.temporary)
         other.lost, other.folds_names, other.old_temporary = self.lost, self.folds_names, set(self.old_temporary)
         other.cascades = dict(self.cascades)
         other._tables, other._dropped = dict(self._tables), set(self._dropped)
         other._alike = {folded: set(names) for folded, names in self._alike.items()}
         return other
+
+    def forgotten(self) -> Catalogue:
+        """Return a catalogue of no tables: statements may be missing.
+
+        Foreign keys that change rows are kept: an obsolete one causes an error, a missing one would lose changes.
+        """
+        return Catalogue(trusts_ddl=self.trusts_ddl).with_cascades(self.cascades)
+
+    def with_cascades(self, cascades: Mapping[TableName, tuple[Cascade, ...]]) -> Catalogue:
+        """Return this catalogue, with more foreign keys that change rows."""
+        for name, found in cascades.items():
+            self.add_cascades(name, found)
+        return self
 
     def find(self, schema: str, name: str) -> KnownTable | None:
         """Return the current definition of the table; None if it is not known from the log."""

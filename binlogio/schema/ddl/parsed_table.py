@@ -12,7 +12,7 @@ from typing import Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
-from binlogio.schema.collations import max_character_bytes
+from binlogio.schema.collations import BINARY, max_character_bytes
 from binlogio.schema.definition import ColumnDefinition, TableDefinition
 from binlogio.schema.types import BINARY_TYPES, GEOMETRY_TYPES, TEXT_TYPES
 
@@ -86,6 +86,29 @@ class ParsedTable:
     period: Period | None = None
     row_end: str = ROW_END
     is_mariadb: bool = False
+
+    @classmethod
+    def of(cls, definition: TableDefinition) -> ParsedTable:
+        """Return a definition in the form to which statements can be applied."""
+        columns = tuple(
+            replace(column, collation=found) if (found := definition.collation_of(column)) != BINARY else column
+            for column in definition.columns
+        )
+        prefixes = definition.primary_key_prefixes or (0,) * len(definition.primary_key)
+        table = cls(
+            schema=definition.schema,
+            name=definition.name,
+            columns=columns,
+            engine=definition.engine,
+            collation=definition.collation,
+        )
+        if definition.primary_key:
+            parts = tuple(zip(definition.primary_key, prefixes, strict=True))
+            table = table.with_key(Key(PRIMARY, parts, is_unique=True))
+        for key in definition.unique_keys:
+            sizes = key.prefixes or (0,) * len(key.columns)
+            table = table.with_key(Key("", tuple(zip(key.columns, sizes, strict=True)), is_unique=True))
+        return table
 
     def index(self, name: str) -> int | None:
         """Return the position of a column; None if there is none of that name."""

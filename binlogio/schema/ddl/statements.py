@@ -43,6 +43,9 @@ SEQUENCE_COLUMNS: Final = tuple(
 )
 
 
+_MAY_FIND: Final = "may have found a table of this name, since MySQL before 8.0 logs it in any case"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
     """The context of a statement. The collations are None if the log does not contain them.
@@ -205,8 +208,9 @@ class _Follower:
         is_new = statement.replaces or not statement.if_not_exists or catalogue.is_new(name) or self._session.is_atomic
         if not is_new and (self._find(name) is not None or name in catalogue.unknown):
             return
-        if not is_new and self._server.logs_ddl_xid:
-            catalogue.forget(name, "CREATE TABLE IF NOT EXISTS found a table of this name, or its engine has no XID")
+        if not is_new and not self._server.is_mariadb and not catalogue.trusts_ddl:
+            found = "found a table of this name, or its engine has no XID"
+            catalogue.forget(name, f"CREATE TABLE IF NOT EXISTS {found if self._server.logs_ddl_xid else _MAY_FIND}")
             return
         known, reason = self._created(statement, name)
         if not catalogue.is_ambiguous(name):

@@ -1,6 +1,7 @@
 """`binlogio schema`: writes table definitions as JSON, from logs or from a server's information_schema.
 
-`--table-definitions` and the option `schemaFile` of the Spark source read this file.
+`--table-definitions` and the option `schemaFile` of the Spark source read this file, and the catalogue that `--save`
+writes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.information_schema import QUERY, parse_information_schema
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import DAMAGE, OK, Refusal, error_text, say, say_gaps
-from binlogio_cli.options import INPUT_PATH, charset_option, given_charsets
+from binlogio_cli.options import INPUT_PATH, FilePath, charset_option, given_settings, trust_option
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import input_once, keyring_option
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binlogio.schema.definition import TableDefinition
+    from binlogio.storage import Keyring
 
 _EXAMPLE: Final = """\b
-Examples: from logs; from a server that runs
+Examples: from logs; a catalogue, which later logs extend; from a server that runs
   binlogio schema -o tables.json /archive
+  binlogio schema --save shop.ddl /var/lib/mysql/binlog.index
   binlogio schema --query | mysql --batch > columns.tsv
   binlogio schema --information-schema columns.tsv -o tables.json
 """
@@ -42,15 +45,24 @@ Examples: from logs; from a server that runs
     metavar="FILE",
     help="Take the definitions from this output of the query, as of `mysql --batch` or as JSON, not from logs.",
 )
+@click.option(
+    "--save",
+    type=FilePath(dir_okay=False, allow_dash=False),
+    metavar="FILE",
+    help="Add the DDL of FILES to this catalogue: --table-definitions takes from it the definitions at each position, "
+    "also when older logs are gone. With --information-schema, also those of the server after FILES.",
+)
 @click.option("--query", "is_query", is_flag=True, help="Print the query for --information-schema.")
 @output_option
 @force_option
 @quiet_option
 @keyring_option
 @charset_option
+@trust_option
 def command(
     files: tuple[str, ...],
     listing: str | None,
+    save: str | None,
     output: str | None,
     keyring: str | None,
     *,
@@ -63,6 +75,10 @@ def command(
     They come from the DDL in the logs and from binlog_row_metadata=FULL, and are the last ones of each table. Exits
     with 1 if the logs have rows of a table that they do not define.
     """
+    if save is not None:
+        if is_query or output is not None or not (files or listing):
+            raise Refusal("--save: give logs, --information-schema FILE or both, and no other output")
+        return _save(save, files, listing, None if keyring is None else load_keyring(keyring), is_shown=not quiet)
     if (bool(files) + (listing is not None) + is_query) != 1:
         raise Refusal("give logs, or --information-schema FILE, or --query")
     if is_query:
@@ -80,7 +96,7 @@ def command(
         keys = None if keyring is None else load_keyring(keyring)
         code = say_gaps(logs, keys)
         with watched_logs([log.name for log in logs], is_shown=not quiet) as on_read:
-            found = logged_tables(logs, keys, definitions=given_charsets(), on_read=on_read)
+            found = logged_tables(logs, keys, definitions=given_settings(), on_read=on_read)
         tables, unknown = found.definitions, found.unknown
         for table, place in found.changed.items():
             say(f"{table}: its rows up to {place} were logged with another definition than this, the last one")
@@ -98,6 +114,30 @@ def command(
         for one in tables:
             file.write(json.dumps(one.to_json(), ensure_ascii=False) + "\n")
     return DAMAGE if unknown else code
+
+
+def _save(place: str, files: Sequence[str], listing: str | None, keys: Keyring | None, *, is_shown: bool) -> int:
+    """Extend the catalogue of definitions in a file."""
+    from binlogio.columnar import catalogue_logs, is_changed, read_catalogue, write_catalogue  # noqa: PLC0415
+    from binlogio.schema import DefinitionCatalogue  # noqa: PLC0415
+
+    catalogue = read_catalogue(place) or DefinitionCatalogue()
+    logs = find_logs(files) if files else []
+    code = say_gaps(logs, keys) if logs else OK
+    if is_changed(catalogue, logs, keys):
+        raise Refusal(f"{place}: it was made of other logs of these names: give another file")
+    count, holes = len(catalogue), catalogue.holes()
+    with watched_logs([log.name for log in logs], is_shown=is_shown) as on_read:
+        catalogue_logs(catalogue, logs, keys, on_read=on_read)
+    for last, first in catalogue.holes():
+        if (last, first) not in holes:
+            say(f"the catalogue has {last}, and then {first}: what was defined before is not known from there on")
+            code = DAMAGE
+    if listing is not None:
+        catalogue.add_tables(_read_listing(listing))
+    write_catalogue(place, catalogue)
+    say(f"{place}: {len(catalogue)} statements of {len(catalogue.logs)} logs ({len(catalogue) - count} new)")
+    return code
 
 
 def _read_listing(name: str) -> list[TableDefinition]:

@@ -1,0 +1,60 @@
+"""The file of a catalogue of definitions, local or at a URI; it is replaced as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from binlogio.errors import UnsupportedFeature
+from binlogio.schema.catalogue import DefinitionCatalogue
+from binlogio.storage.new_file import new_file
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+
+def read_catalogue(place: str) -> DefinitionCatalogue | None:
+    """Return the catalogue in a file, whose name is a path or a URI; None if there is no such file.
+
+    Raises:
+        UnsupportedFeature: the file is not a catalogue, or the URI is not supported.
+        OSError: the file cannot be read.
+    """
+    try:
+        if "://" in place:
+            filesystem, path = _uri(place)
+            with filesystem.open_input_stream(path) as file:
+                data = file.read()
+        else:
+            data = Path(place).read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return DefinitionCatalogue.parse(data.decode())
+    except UnicodeDecodeError as exc:
+        raise UnsupportedFeature("not a catalogue of definitions", file=place, found=str(exc)) from exc
+    except UnsupportedFeature as exc:
+        exc.locate(file=place)
+        raise
+
+
+def write_catalogue(place: str, catalogue: DefinitionCatalogue) -> None:
+    """Replace the file by the catalogue.
+
+    Raises:
+        UnsupportedFeature: the URI is not supported.
+        OSError: the file cannot be written.
+    """
+    if "://" in place:
+        filesystem, path = _uri(place)
+        with filesystem.open_output_stream(path) as stream:
+            stream.write("".join(catalogue.lines()).encode())
+        return
+    with new_file(Path(place), replaces=True) as file:
+        file.writelines(line.encode() for line in catalogue.lines())
+
+
+def _uri(place: str) -> tuple[FileSystem, str]:
+    from binlogio.storage.object_store import open_uri  # noqa: PLC0415 - imports pyarrow
+
+    return open_uri(place)

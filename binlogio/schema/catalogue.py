@@ -1,0 +1,337 @@
+"""The catalogue of definitions: the DDL of logs by position, and definitions that a server gave between two logs.
+
+It gives the definitions before any position in the logs, without reading the logs before it. It can be stored, and
+extended by later logs; its logs can be purged meanwhile. It has the statements themselves, so what they mean is
+decided by `schema.ddl` when they are used.
+
+    file     := {"binlogio_catalogue": 1} (log | tables)*                  JSON, one value a line, in order
+    log      := {"log": progress, "format": format, "ddl": [[offset, event]...]}
+    progress := as in `series.progress`: the log, and the offset up to which it was read
+    format   := fields of `ParseContext` that are not the default
+    event    := base64 of the body of a QUERY_EVENT
+    tables   := {"tables": [table...]}            as in `schema.definition`; of the server, after the logs before it
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from binlogio.constants import EventType
+from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.events import codec_for
+from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext
+from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
+from binlogio.schema.definition import TableDefinition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from binlogio.events.query import QueryEvent
+    from binlogio.schema.ddl.catalogue import TableName
+
+Follow = Callable[[Catalogue], Catalogue]
+"""Returns the definitions at another position, with the settings and the foreign keys of those that it gets."""
+IsLog = Callable[..., bool]
+"""Whether a stored progress is of the log in question, as `series.progress.recognizer` returns it."""
+_FORMAT_KEY: Final = "binlogio_catalogue"
+_FORMAT: Final = 1
+_FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
+_FIELDS: Final = ("binlog_version", "server_version", "header_size", "post_header_sizes", "permutation")
+_QUERY: Final = codec_for(EventType.QUERY_EVENT)
+_HINT: Final = "make it again with `binlogio schema --save`"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedStatement:
+    """A statement that may define a table, and its offset in the log."""
+
+    offset: int
+    event: QueryEvent
+
+
+@dataclass(slots=True)
+class CataloguedLog:
+    """The statements of a log up to an offset.
+
+    `progress` is the log and this offset, as `series.progress` stores it. `is_complete` is True if the server had
+    closed the log, and all of it was read.
+    """
+
+    progress: dict[str, Any]
+    context: ParseContext
+    statements: list[PlacedStatement] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of the log without its directory."""
+        return str(self.progress["file"])
+
+    @property
+    def end(self) -> int:
+        """The offset up to which the log was read."""
+        return int(self.progress["pos"])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the server had closed the log, and all of it was read."""
+        return self.progress.get("complete") is True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stored form."""
+        found = {name: getattr(self.context, name) for name in _FIELDS}
+        return {
+            "log": self.progress,
+            "format": {name: value for name, value in found.items() if value != getattr(DEFAULT_CONTEXT, name)},
+            "ddl": [[one.offset, b64encode(_QUERY.build(one.event, self.context)).decode()] for one in self.statements],
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> CataloguedLog:
+        """Parse what `to_json` returned.
+
+        Raises:
+            ValueError, KeyError, TypeError, BinlogError: it is something else.
+        """
+        given: Any = {
+            name: tuple(part) if isinstance(part, list) else part
+            for name, part in value["format"].items()
+            if name in _FIELDS
+        }
+        context = ParseContext(**given)
+        header = EventHeader(type_code=EventType.QUERY_EVENT)
+        log = cls(value["log"], context)
+        _ = log.name, log.end
+        for offset, body in value["ddl"]:
+            event = _QUERY.parse(header, b64decode(body, validate=True), context)
+            log.statements.append(PlacedStatement(int(offset), event))
+        return log
+
+
+class DefinitionCatalogue:
+    """The definitions of tables at each position of the logs of one server. Can be pickled."""
+
+    def __init__(self) -> None:
+        self._parts: list[CataloguedLog | tuple[TableDefinition, ...]] = []
+        self._numbers: dict[str, list[int]] = {}  # of the parts that are logs, by name
+
+    @property
+    def logs(self) -> list[CataloguedLog]:
+        """The logs, in order."""
+        return [part for part in self._parts if isinstance(part, CataloguedLog)]
+
+    def find(self, name: str, is_log: IsLog, *, exactly: bool = False) -> CataloguedLog | None:
+        """Return the log of this name that `is_log` recognizes, the last one if there are several; None if it has none.
+
+        A repaired or filtered copy is recognized, too, unless `exactly` is set.
+        """
+        number = self._number(name, is_log, exactly=exactly)
+        return None if number is None else self._parts[number]  # type: ignore[return-value]
+
+    def _number(self, name: str, is_log: IsLog, *, exactly: bool) -> int | None:
+        for number in reversed(self._numbers.get(_series_name(name), ())):
+            part = self._parts[number]
+            if isinstance(part, CataloguedLog) and is_log(part.progress, exactly=exactly):
+                return number
+        return None
+
+    def holes(self) -> list[tuple[str, str]]:
+        """Return the logs, each with the next one, between which statements may be missing."""
+        logs = self.logs
+        return [(last.name, log.name) for last, log in pairwise(logs) if not _continues(last, log)]
+
+    def add(self, log: CataloguedLog) -> None:
+        """Add the next log."""
+        self._numbers.setdefault(_series_name(log.name), []).append(len(self._parts))
+        self._parts.append(log)
+
+    def add_tables(self, tables: Iterable[TableDefinition]) -> None:
+        """Add the definitions that a server has after the logs that were added so far."""
+        self._parts.append(tuple(tables))
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._parts.clear()
+        self._numbers.clear()
+
+    def before(self, name: str, is_log: IsLog, offset: int = 0) -> Follow | None:
+        """Return a function for the definitions before an offset of a log; None if the catalogue does not reach it.
+
+        At the beginning of a log it is sufficient that the catalogue has all of the log before it.
+        """
+        number = self._number(name, is_log, exactly=offset > 0)
+        if number is not None:
+            found = self._parts[number]
+            is_known = isinstance(found, CataloguedLog) and offset <= found.end
+            return partial(self._at, number, offset) if is_known else None
+        logs = self.logs
+        if offset or (logs and not (follows(logs[-1].name, _base_name(name)) and logs[-1].is_complete)):
+            return None
+        return partial(self._at, len(self._parts), 0) if self._parts else None
+
+    def _at(self, number: int, offset: int, state: Catalogue) -> Catalogue:
+        """Return the definitions before an offset of part `number`."""
+        last: CataloguedLog | None = None
+        state = state.forgotten()
+        for index, part in enumerate(self._parts[: number + 1]):
+            if not isinstance(part, CataloguedLog):
+                for table in part:
+                    _put(state, table)
+                continue
+            if last is not None and not _continues(last, part):
+                state = state.forgotten()
+            elif last is not None:
+                state.begin_log()
+            for one in part.statements:
+                if index == number and one.offset >= offset:
+                    break
+                _follow(state, one.event, part.context)
+            last = part
+        if any(not isinstance(part, CataloguedLog) for part in self._parts[number:]):
+            self._take_later(state, number, offset)
+        return state
+
+    def _take_later(self, state: Catalogue, number: int, offset: int) -> None:
+        """Add the tables that a server had later, and that no statement has touched meanwhile."""
+        touched = _Touched()
+        last: CataloguedLog | None = None
+        for part in self._parts[number:]:
+            if not isinstance(part, CataloguedLog):
+                for table in part:
+                    name = table.schema, table.name
+                    if state.find(*name) is None and not touched.has(name):
+                        _put(state, table)
+                continue
+            if last is not None and not _continues(last, part):
+                return
+            for one in part.statements:
+                if last is not None or one.offset >= offset:
+                    touched.take(one.event, part.context)
+            last = part
+
+    # -------------------------------------------------------------------------------------------------- stored form
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the stored form."""
+        yield json.dumps({_FORMAT_KEY: _FORMAT}) + "\n"
+        for part in self._parts:
+            is_log = isinstance(part, CataloguedLog)
+            value = part.to_json() if is_log else {"tables": [table.to_json() for table in part]}  # type: ignore[union-attr]
+            yield json.dumps(value, ensure_ascii=False) + "\n"
+
+    @staticmethod
+    def is_stored(text: str) -> bool:
+        """Return whether a text begins like the stored form."""
+        return text.startswith(f'{{"{_FORMAT_KEY}"')
+
+    @classmethod
+    def parse(cls, text: str) -> DefinitionCatalogue:
+        """Parse the stored form.
+
+        Raises:
+            UnsupportedFeature: the text is something else, or of a later version.
+        """
+        catalogue, line_number = cls(), 1
+        try:
+            head, *rest = text.splitlines()
+            version = json.loads(head)[_FORMAT_KEY]
+            if version != _FORMAT:
+                raise UnsupportedFeature(
+                    "the catalogue of definitions is of another version", expected=_FORMAT, found=version, hint=_HINT
+                )
+            for line in rest:
+                line_number += 1
+                value = json.loads(line)
+                if "tables" in value:
+                    catalogue.add_tables(map(TableDefinition.from_json, value["tables"]))
+                else:
+                    catalogue.add(CataloguedLog.from_json(value))
+        except UnsupportedFeature:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BinlogError) as exc:
+            raise UnsupportedFeature(
+                "the catalogue of definitions is damaged", field=f"line {line_number}", found=str(exc), hint=_HINT
+            ) from exc
+        return catalogue
+
+    def __bool__(self) -> bool:
+        """Return True if logs or tables were added, with statements or without."""
+        return bool(self._parts)
+
+    def __len__(self) -> int:
+        """Return the number of statements."""
+        return sum(len(log.statements) for log in self.logs)
+
+
+class _Touched:
+    """The tables that statements can have changed."""
+
+    def __init__(self) -> None:
+        self._names: set[TableName] = set()
+        self._databases: set[str] = set()
+        self._is_all = False
+
+    def take(self, event: QueryEvent, context: ParseContext) -> None:
+        """Add the tables of a statement."""
+        from binlogio.schema.ddl import tree  # noqa: PLC0415 - the parser is seldom needed
+        from binlogio.schema.ddl.logged_ddl import LoggedDdl  # noqa: PLC0415
+        from binlogio.schema.ddl.statements import names_in  # noqa: PLC0415
+
+        logged = LoggedDdl.of(event, context)
+        match logged.statement:
+            case tree.Unreadable():
+                self._is_all = True
+            case tree.CreateDatabase() | tree.DropDatabase():
+                self._databases.add((logged.statement.schema or event.schema).casefold())
+            case tree.TruncateTable():
+                pass
+            case statement:
+                for name in map(logged.full_name, names_in(statement)):
+                    self._names.add((name[0].casefold(), name[1].casefold()))
+
+    def has(self, name: TableName) -> bool:
+        """Return whether a statement can have changed the table."""
+        folded = name[0].casefold(), name[1].casefold()
+        return self._is_all or folded[0] in self._databases or folded in self._names
+
+
+def _base_name(name: str) -> str:
+    return name.replace("\\", "/").rpartition("/")[2]
+
+
+def _series_name(name: str) -> str:
+    """Return the name of a log without its directory and what follows its number."""
+    base = _base_name(name)
+    found = _FILE_NUMBER.match(base)
+    return base if found is None else f"{found[1]}.{int(found[2])}"
+
+
+def _follow(state: Catalogue, event: QueryEvent, context: ParseContext) -> None:
+    from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - the parser is seldom needed
+
+    follow_event(state, event, context)
+
+
+def _put(state: Catalogue, table: TableDefinition) -> None:
+    from binlogio.schema.ddl.parsed_table import ParsedTable  # noqa: PLC0415
+
+    state.put((table.schema, table.name), KnownTable(ParsedTable.of(table)))
+
+
+def _continues(last: CataloguedLog, log: CataloguedLog) -> bool:
+    servers = [(one.progress.get("log") or {}).get("server_id") for one in (last, log)]
+    return last.is_complete and follows(last.name, log.name) and servers[0] == servers[1]
+
+
+def follows(last: str, name: str) -> bool:
+    """Return whether log `name` is the next of the series of log `last`, by the numbers in their names."""
+    before, after = _FILE_NUMBER.match(last), _FILE_NUMBER.match(name)
+    if before is None or after is None:
+        return False
+    return before[1] == after[1] and int(after[2]) == int(before[2]) + 1
