@@ -296,3 +296,18 @@ def test_follow_ddl_needs_a_create_table(folder: Path) -> None:
     assert error.value.field == "shop.t"
     assert [list(json.loads(row["after"])) for row in records_of(log)] == [["@1", "@2", "@3"]]
     assert records_of(folder, followDdl="true")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "csv", "arrow", "duckdb", "delta", "iceberg"])
+def test_an_export_is_not_continued_without_the_names_that_it_has(folder: Path, tmp_path: Path, form: str) -> None:
+    """The log with CREATE TABLE was purged: refused, unless a catalogue has it."""
+    place, target = saved(folder, 1, 2), tmp_path / "target"
+    first, then = [folder / f"binlog.{number:06}" for number in (1, 2)], folder / "binlog.000003"
+    assert run("export", "--to", target, "--format", form, *first).exit_code == 0
+    refused = run("export", "--append", "--to", target, "--format", form, then)
+
+    assert refused.exit_code == 3
+    assert "shop.t" in refused.stderr
+    assert "--table-definitions" in refused.stderr
+    options = ["--format", form, "--table-definitions", place]
+    assert run("export", "--append", "--to", target, *options, then).exit_code == 0

@@ -48,7 +48,7 @@ class ExportLedger:
     """The content of an export, and the options it was made with.
 
     `run` counts the exports into the target. `id` identifies the target in the transaction logs of Delta and Iceberg
-    tables.
+    tables. `named` are the tables whose columns have names.
     """
 
     form: str
@@ -59,6 +59,7 @@ class ExportLedger:
     files: list[HeldFile] = field(default_factory=list)
     pending: list[dict[str, Any]] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)
     version: int = _VERSION
 
     @classmethod
@@ -170,7 +171,7 @@ def _check_fields(ledger: ExportLedger) -> None:
     Raises:
         ValueError, KeyError, TypeError: a field has another one.
     """
-    texts: list[Any] = [ledger.form, ledger.id, *ledger.removed]
+    texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named]
     options: Any = ledger.options
     is_valid = isinstance(options, dict) and all(isinstance(one, str) for one in texts)
     is_valid &= _is_count(ledger.run)

@@ -27,7 +27,7 @@ from binlogio.archive.export.files import TableFiles
 from binlogio.archive.export.lakes import DeltaTables, IcebergTables
 from binlogio.archive.export.latest import LatestRows, table_marks
 from binlogio.archive.export.ledger import ExportLedger, begin_commit, complete, load_ledger
-from binlogio.archive.export.type_map import ExportFormat
+from binlogio.archive.export.type_map import ExportFormat, check_names
 from binlogio.archive.logged_gtids import check_gtids, latest_gtids
 from binlogio.columnar import is_one_piece, last_group_end
 from binlogio.columnar.record_types import name_text
@@ -239,6 +239,7 @@ def export(
         else:
             batches = _records(rows_of, ranges, chosen, watch)
         for table, batch in batches:
+            check_names(table, batch.schema, target.ledger.named)
             target.write(table, batch)
             rows[table] += batch.num_rows
         files = target.finish(_progress_of(ranges, ring))

@@ -80,6 +80,26 @@ def plain_type(one: pa.DataType) -> pa.DataType:
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(one, one)
 
 
+def check_names(table: str, columns: pa.Schema, named: list[str]) -> None:
+    """Check that a table whose columns had names, which are in `named`, still has them; add it if it has names.
+
+    Raises:
+        UnsupportedFeature: the log does not name them any more.
+    """
+    found = next((_names(column.type) for column in columns if pa.types.is_struct(column.type)), ())
+    if not found or (table in named) == (_UNNAMED not in found):
+        return
+    if _UNNAMED not in found:
+        named.append(table)
+        return
+    raise UnsupportedFeature(
+        "the export has the columns of the table by their names, which the log lacks",
+        field=table,
+        found=", ".join(found),
+        hint=Hint.MISSING_DDL,
+    )
+
+
 def merged_type(known: pa.DataType, new: pa.DataType) -> pa.DataType:
     """Return the type of a table's column that had one stored type and now has another.
 
@@ -91,13 +111,6 @@ def merged_type(known: pa.DataType, new: pa.DataType) -> pa.DataType:
     if known == new:
         return known
     if pa.types.is_struct(known) and pa.types.is_struct(new):
-        if _UNNAMED in _names(new) and _names(known) and _UNNAMED not in _names(known):
-            raise UnsupportedFeature(
-                "the table in the target has names of columns, which the log lacks",
-                expected=", ".join(_names(known)),
-                found=", ".join(_names(new)),
-                hint=Hint.UNNAMED_COLUMNS,
-            )
         fields = []
         for field in known:
             index = new.get_field_index(field.name)
