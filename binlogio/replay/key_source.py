@@ -59,11 +59,13 @@ class KeySource:
 
     def _plan(self, event: Any) -> TablePlan:
         plan = self._reader.plan(event)
+        name = plan.schema, plan.table
         if self._needs_names and plan is not self._named and any(column.name is None for column in plan.columns):
             raise ReplayError(
-                "the log does not name the columns and the key of"
-                f" {plan.schema}.{plan.table} (binlog_row_metadata=MINIMAL), so its rows cannot be found",
-                hint=Hint.TABLE_DEFINITION,
+                f"the log does not name the columns and the key of {'.'.join(name)}, so its rows cannot be found",
+                expected="binlog_row_metadata=FULL, or its CREATE TABLE in the logs before",
+                found=self._reader.definitions.unnamed.get(name),
+                hint=Hint.MISSING_DDL,
             )
         self._named = plan
         return plan
