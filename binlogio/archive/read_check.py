@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from binlogio.events.base import ParseContext
+    from binlogio.schema.catalogue import IsLog
     from binlogio.schema.given import GivenDefinitions
 
     Read = Callable[[int], bytes]
@@ -55,13 +56,13 @@ class ReadCheck:
         self._rows: _Rows | None = None
         self._next = 0  # offset at which the next piece continues the last one
 
-    def begin_log(self, name: str, head: bytes) -> None:
-        """Begin a log. `head` has its magic number and its first event.
+    def begin_log(self, name: str, head: bytes, is_log: IsLog | None = None) -> None:
+        """Begin a log, which `is_log` recognizes. `head` has its magic number and its first event.
 
         Raises:
             BinlogError: the first event cannot be read.
         """
-        self._definitions.begin_log(name)
+        self._definitions.begin_log(name, is_log)
         self._name, self._head = name, head
         self._begin_at(len(head))
 
@@ -71,9 +72,9 @@ class ReadCheck:
             self._rows.close()
         self._events = self._rows = None
 
-    def rows_walk(self, name: str) -> RowsWalk:
+    def rows_walk(self, name: str, is_log: IsLog | None = None) -> RowsWalk:
         """Return a reader of the rows of a log for a caller that parses its events without the kernel."""
-        self._definitions.begin_log(name)
+        self._definitions.begin_log(name, is_log)
         return RowsWalk(self._selection, self._definitions)
 
     def take(self, events: bytes | memoryview, offset: int) -> None:

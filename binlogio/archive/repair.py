@@ -43,6 +43,7 @@ from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
 from binlogio.series.continuity import check_copies, series_gaps
 from binlogio.series.log_head import known_heads
+from binlogio.series.progress import recognizer
 from binlogio.storage.index_file import log_name, log_number
 from binlogio.storage.log_file import LogFile
 
@@ -230,7 +231,7 @@ class _Repair:
             self._in_use.append(events.name)
         copier.begin_source(events)
         self._gtids.begin_log()
-        self._check.begin_log(events.name, BINLOG_MAGIC + events.head)
+        self._check.begin_log(events.name, BINLOG_MAGIC + events.head, recognizer(plain))
         self._has_gtids = True
         self._is_skipping = False  # the current group cannot be read
         self._open_start = b""  # first event of the current group, if it began in an earlier batch

@@ -376,7 +376,7 @@ class _LogWalk:
         self._kernel.walk(raw, 0, window.offset, looked=True)
         window.take(size)
         if self._survey.check is not None:
-            self._survey.check.begin_log(self._log.name, BINLOG_MAGIC + raw)
+            self._survey.check.begin_log(self._log.name, BINLOG_MAGIC + raw, recognizer(self._log, self._keyring))
             self._reading = _Reading(self._survey.check, self._kernel, self._observer)
 
     def _describe(self, frame: EventFrame) -> None:

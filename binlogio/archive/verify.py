@@ -30,6 +30,7 @@ from binlogio.reader import BinlogReader
 from binlogio.series.continuity import check_copies, check_ends, series_gaps
 from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories, gtid_run
 from binlogio.series.log_head import known_heads
+from binlogio.series.progress import recognizer
 from binlogio.storage.index_file import (
     INDEX_SUFFIX,
     base_name,
@@ -260,7 +261,7 @@ def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None
 
     Used without the kernel, and for formats that the kernel does not support: logs before MySQL 5.0 and of 5.1 alphas.
     """
-    rows = None if read_check is None else read_check.rows_walk(log.name)
+    rows = None if read_check is None else read_check.rows_walk(log.name, recognizer(log, keyring))
     with BinlogReader([log], keyring=keyring) as reader:
         try:
             for event in reader:

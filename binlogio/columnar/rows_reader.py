@@ -7,7 +7,7 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import partial
@@ -375,7 +375,7 @@ class TableBatches:
             wants=self._wants, may_lack_columns=may_lack_columns, note_plan=note_plan, **self._options
         )
         if skipped:
-            return chosen._side_by_side(selection, {id(log) for log in skipped})
+            return chosen._side_by_side(selection, chosen._logs, {id(log) for log in skipped})
         return chosen._batches(selection)
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -390,13 +390,24 @@ class TableBatches:
             yield from found
             return
         skipped = logs_without(self._logs, selection.where, self._keyring) if selection.where else frozenset()
+        logs = self._logs
+        if skipped and self._is_catalogued(selection, skipped):
+            logs, skipped = [log for number, log in enumerate(logs) if number not in skipped], frozenset()
         if self._threads > 1 or skipped:
-            yield from self._side_by_side(selection, {id(self._logs[number]) for number in skipped})
+            yield from self._side_by_side(selection, logs, {id(logs[number]) for number in skipped})
             return
         definitions = DefinitionSource(selection.definitions)
         with closing(LogPartReader(selection, self._keyring, definitions=definitions)) as reader:
-            for log in self._logs:
+            for log in logs:
                 yield from reader.read((log, None))
+
+    def _is_catalogued(self, selection: RowSelection, skipped: Collection[int]) -> bool:
+        """Return whether a catalogue has the definitions at the beginning of each log after a skipped one."""
+        catalogue = None if selection.definitions is None else selection.definitions.catalogue
+        first = [log for n, log in enumerate(self._logs) if n not in skipped and n - 1 in skipped]
+        return catalogue is not None and all(
+            catalogue.before(log.name, recognizer(log, self._keyring)) is not None for log in first
+        )
 
     def _at_positions(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]] | None:
         """Return the batches of a small range of positions in one log, reading little more than that range.
@@ -419,14 +430,16 @@ class TableBatches:
                 error = exc
         return None if begin and facts.asked(1) else _then_raise(batches, error)
 
-    def _side_by_side(self, selection: RowSelection, skipped: Collection[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _side_by_side(
+        self, selection: RowSelection, logs: Sequence[LogFile], skipped: Collection[int]
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield batches read by several threads; logs whose `id()` is in `skipped` yield none.
 
         If a part was read without DDL of an earlier part that it needed, reading is repeated from there. A skipped log
         is read for its DDL if the columns of a later log need it.
         """
         # The construct parser holds the GIL: threads do not help within a log.
-        cuts = LogCuts(self._logs, self._threads if is_compiled() else 1)
+        cuts = LogCuts(logs, self._threads if is_compiled() else 1)
         known = DefinitionSource(selection.definitions)
         done, known_groups, known_plans = 0, KnownGroups(), KnownPlans()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -13,9 +14,10 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.columnar import catalogue_logs, is_changed, read_catalogue, write_catalogue
 from binlogio.errors import UnsupportedFeature
+from binlogio.event_filter import EventFilter, parse_gtid_state
 from binlogio.events.rows import RowsEvent
 from binlogio.schema import DefinitionCatalogue
-from binlogio.storage import find_logs
+from binlogio.storage import LogFile, find_logs
 from binlogio_cli.main import cli
 from spark_frames import records_of
 from spark_streams import Stream
@@ -311,3 +313,28 @@ def test_an_export_is_not_continued_without_the_names_that_it_has(folder: Path, 
     assert "--table-definitions" in refused.stderr
     options = ["--format", form, "--table-definitions", place]
     assert run("export", "--append", "--to", target, *options, then).exit_code == 0
+
+
+@pytest.mark.parametrize("folder", ["MySQL"], indirect=True)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_skipped_log_is_not_read_for_its_ddl(folder: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of one transaction of the last log: of the others, their heads are read."""
+    place = saved(folder, 1, 2, 3, 4)
+    with binlogio.open(folder / "binlog.000004") as reader:
+        gtid = [group.facts.gtid for group in reader.groups()][-1]
+    where = EventFilter(wanted_gtids=parse_gtid_state(str(gtid)))
+    opened: list[str] = []
+
+    def opens(log: LogFile) -> Any:
+        opened.append(log.name)
+        return open(log.name, "rb")  # noqa: PTH123 - as open_raw
+
+    monkeypatch.setattr(LogFile, "open_raw", opens)
+    counts = []
+    for definitions in (None, place):
+        opened.clear()
+        found = binlogio.read_tables(folder, where=where, definitions=definitions, threads=threads)
+        assert [row["after"] for _, batch in found for row in batch.to_pylist()] == expected(4)
+        counts.append(Counter(opened))
+    first = str(folder / "binlog.000001")
+    assert counts[1][first] < counts[0][first]
