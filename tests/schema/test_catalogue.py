@@ -338,3 +338,18 @@ def test_a_skipped_log_is_not_read_for_its_ddl(folder: Path, threads: int, monke
         counts.append(Counter(opened))
     first = str(folder / "binlog.000001")
     assert counts[1][first] < counts[0][first]
+
+
+def test_the_log_after_the_last_one_continues_it_only_if_that_is_complete(folder: Path) -> None:
+    """A log without its end (ROTATE, STOP) may have had more statements, whatever its flag IN_USE says."""
+    whole, log, last = folder / "binlog.000002", folder / "binlog.000003", folder / "binlog.000002.whole"
+    shutil.copy(whole, last)
+    with binlogio.open(whole) as reader:
+        end = [event.header.offset for event in reader][-1]
+    whole.write_bytes(last.read_bytes()[:end])
+    place = saved(folder, 1, 2)
+
+    assert list(rows(log, catalogue=place)[0]) == ["@1", "@2", "@3"]
+    whole.write_bytes(last.read_bytes())
+    assert saved(folder, 2) == place
+    assert rows(log, catalogue=place) == expected(3)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _BEGIN: Final = b"\0BEGIN"  # the schema name ends with a zero byte
 _HEAD_SIZE: Final = 1 << 20
 _IS_STATEMENT: Final = bytes(code in (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT) for code in range(256))
+_ENDS: Final = (EventType.STOP_EVENT, EventType.ROTATE_EVENT)
 _TYPE_BYTE: Final = 4  # of an event header
 _OTHER_HEADS: Final = HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL
 
@@ -75,21 +76,23 @@ def _catalogue_log(
     catalogue: DefinitionCatalogue, log: LogFile, keyring: Keyring | None, end: int | None, *, is_last: bool
 ) -> None:
     known = catalogue.find(log.name, recognizer(log, keyring), exactly=True)
-    size = log.size if end is None else end
-    if known is not None and (known.is_complete or (is_last and size is not None and known.end >= size)):
-        return
-    reached, stop, found = 0 if known is None else known.end, HIGHEST if end is None else end, []
+    if known is not None:
+        size = log.size if end is None else end
+        has_end = is_last and size is not None and known.end >= size
+        if has_end or (known.is_complete and LogProgress.from_json(known.progress).is_whole(log, keyring)):
+            return
+    reached, stop, found, last_type = 0 if known is None else known.end, HIGHEST if end is None else end, [], 0
     try:
-        context, in_use, is_plain = _format(log, keyring)
+        context, is_plain = _format(log, keyring)
     except BinlogFormatError:
         return
     with suppress(BinlogFormatError):
-        for offset, event in (_scanned if is_plain else _read)(log, keyring, context, reached, stop):
-            reached = min(offset, stop)
+        for offset, kind, event in (_scanned if is_plain else _read)(log, keyring, context, reached, stop):
+            reached, last_type = min(offset, stop), kind
             if event is not None and offset < stop:
                 found.append(PlacedStatement(offset, event))
     progress = LogProgress.at(log, reached, log_identity(log, keyring), keyring)
-    is_complete = reached == log_size(log, keyring) and not (is_last and in_use)
+    is_complete = reached == log_size(log, keyring) and (not is_last or last_type in _ENDS)
     stored = progress.completed(is_complete=is_complete, last_gtid=None).to_json()
     if known is None:
         _check_order(catalogue, progress)
@@ -167,22 +170,22 @@ def lacks_names(log: LogFile, keyring: Keyring | None = None) -> bool | None:
     return None
 
 
-def _format(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool, bool]:
-    """Return the parse context of a log, whether a server writes to it, and whether its headers can be scanned.
+def _format(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool]:
+    """Return the parse context of a log, and whether its headers can be scanned.
 
     Raises:
         BinlogFormatError: the head is damaged.
     """
     opened = log.open(keyring)
     try:
-        found, in_use = None, False
+        found = None
         is_plain = is_compiled()
         for frame in head_frames(opened, keyring):
             if found is not None and frame.header.type_code == EventType.START_ENCRYPTION_EVENT:
-                return found, in_use, False
+                return found, False
             if found is not None:
-                return found, in_use, is_plain
-            found, in_use = frame.context, bool(frame.header.flags & HeaderFlag.BINLOG_IN_USE)
+                return found, is_plain
+            found = frame.context
             is_plain = (
                 is_plain
                 and found.header_size == HEADER_SIZE
@@ -192,15 +195,18 @@ def _format(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool, 
             )
         if found is None:
             raise BinlogFormatError("the log has no event", file=log.name)
-        return found, in_use, is_plain
+        return found, is_plain
     finally:
         opened.close()
 
 
 def _scanned(
     log: LogFile, keyring: Keyring | None, context: ParseContext, begin: int, end: int
-) -> Iterator[tuple[int, QueryEvent | None]]:
-    """Yield offsets and statements, by scanning headers; (offset, None): all statements before offset were found."""
+) -> Iterator[tuple[int, int, QueryEvent | None]]:
+    """Yield offset, type and statement of events, by scanning headers.
+
+    Without a statement: all statements before the offset were found, and the last event before it has the type.
+    """
     from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
 
     tail = CHECKSUM_SIZE if context.has_checksum else 0
@@ -212,7 +218,7 @@ def _scanned(
             skipped = _end_of_other_event(window, log, opened)
             if skipped is not None:
                 window.go_to(skipped, opened)
-                yield skipped, None
+                yield skipped, 0, None
                 continue
             if not window.fill(least_for(window)):
                 return
@@ -227,11 +233,11 @@ def _scanned(
                 body = bytes(window.view[start + HEADER_SIZE : stop])
                 event = _statement(codes[number], body, context)
                 if event is not None:
-                    yield offsets[number], event
+                    yield offsets[number], codes[number], event
             if index.end == window.offset and not window.fill(window.held + 1):
                 return
             window.take(index.end - window.offset)
-            yield window.offset, None
+            yield window.offset, codes[-1] if codes else 0, None
     finally:
         opened.close()
 
@@ -263,7 +269,7 @@ def _pass_to(window: Window, opened: OpenedLog, offset: int) -> None:
 
 def _read(
     log: LogFile, keyring: Keyring | None, context: ParseContext, begin: int, end: int
-) -> Iterator[tuple[int, QueryEvent | None]]:
+) -> Iterator[tuple[int, int, QueryEvent | None]]:
     """Yield the same as `_scanned`, with the event reader."""
     with BinlogReader([log], ReadOptions(verify_checksum=False), keyring=keyring) as reader:
         for event in reader:
@@ -271,5 +277,5 @@ def _read(
             if offset >= end:
                 return
             if isinstance(event, QueryEvent) and offset >= begin and may_define(event.sql):
-                yield offset, event
-            yield offset, None
+                yield offset, event.header.type_code, event
+            yield reader.position.offset, event.header.type_code, None
