@@ -15,6 +15,7 @@ from binlogio.event_filter import has_gtid, like_numbers, parse_gtid
 from binlogio.frozen import dataclass
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.statement_scope import scope_of, statement_words
+from binlogio.selection.table_names import TableNames
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -43,7 +44,7 @@ class GroupChoice:
         up_to_gtids: a GTID state of a server; excludes the transactions that it does not contain.
         server_ids: excludes the groups of all other servers.
         databases: glob patterns of database names.
-        tables, exclude_tables: glob patterns of table names; a pattern with a dot matches `database.table`.
+        tables, exclude_tables: globs as in `selection.table_names`.
     """
 
     start: int | None = None
@@ -86,23 +87,14 @@ class GroupChoice:
                 return False
         return True
 
-    def wants_database(self, database: str) -> bool:
-        """Return whether the name of a database matches `databases`."""
-        return not self.databases or any(fnmatchcase(database, glob) for glob in self.databases)
-
-    def wants_table(self, database: str, table: str) -> bool:
-        """Return whether changes of a table are selected."""
-        return self.wants_database(database) and self._wants_name(database, table)
-
-    def _wants_name(self, database: str, table: str) -> bool:
-        full = f"{database}.{table}"
-        if any(fnmatchcase(full if "." in glob else table, glob) for glob in self.exclude_tables):
-            return False
-        return not self.tables or any(fnmatchcase(full if "." in glob else table, glob) for glob in self.tables)
+    @property
+    def names(self) -> TableNames:
+        """The selection of tables."""
+        return TableNames(self.databases, self.tables, self.exclude_tables)
 
     def wants_statement(self, database: str, sql: bytes) -> bool:
         """Return whether a statement with this default database is selected."""
-        if not self.wants_database(database):
+        if not self.names.wants_database(database):
             return False
         text = sql.decode("utf-8", "replace")
         if self.tables and not any(_names_table(text, glob) for glob in self.tables):
@@ -110,7 +102,8 @@ class GroupChoice:
         if not self.tables and not any(_names_table(text, glob) for glob in self.exclude_tables):
             return True
         tables = _changed_tables(text, database)
-        return not tables or any(self._wants_name(*name) for name in tables)
+        named = TableNames((), self.tables, self.exclude_tables)
+        return not tables or any(named.wants(*name) for name in tables)
 
     def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
         """Return `wants_gtid` for a GTID as text, and the first and last number for which it has the same result."""
@@ -130,7 +123,7 @@ class GroupChoice:
             stop=self.stop,
             server_ids=self.server_ids,
             ask_gtid=None if all(gtids is None for gtids in self._gtids) else self.gtid_answer,
-            ask_table=self.wants_table if self.looks_inside else None,
+            ask_table=self.names.wants if self.looks_inside else None,
             ask_statement=self.wants_statement,
         )
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,6 +50,7 @@ from binlogio.implementation import is_compiled
 from binlogio.primitives import lenenc
 from binlogio.replay.statements import CreateWithRows, OtherStatement, recognize
 from binlogio.schema.source import DefinitionSource
+from binlogio.selection.table_names import matches
 from binlogio.storage.compression import compress_zstd, decompress_zstd
 from binlogio.storage.spill_file import TemporaryFile
 from binlogio.writer.log.group import Group
@@ -212,7 +212,7 @@ class GroupEditor:
         self._operations = None if wanted.rows is None else wanted.rows.operations
         self._condition = None if wanted.rows is None else wanted.rows.condition
         self._definitions = DefinitionSource(definitions, follows_ddl=False)
-        self._unmatched = list(dict.fromkeys((*wanted.tables, *wanted.exclude_tables)))
+        self._unmatched = list(wanted.names.globs)
         self._has_checksum = False
         self._context = DEFAULT_CONTEXT
         self._builder: LogBuilder | None = None
@@ -329,8 +329,7 @@ class GroupEditor:
     def _match(self, name: tuple[str, str]) -> None:
         """Remove the globs that match a table from the unmatched ones."""
         if self._unmatched:
-            text = ".".join(name)
-            self._unmatched = [pattern for pattern in self._unmatched if not fnmatchcase(text, pattern)]
+            self._unmatched = [glob for glob in self._unmatched if not matches(glob, *name)]
 
     # ------------------------------------------------------------------------------------------------------ one event
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypedDict, overload
 
@@ -28,6 +27,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
+from binlogio.selection.table_names import TableNames
 from binlogio.series.continuity import check_series
 from binlogio.series.progress import recognizer
 from binlogio.storage.index_file import unescaped_name
@@ -277,7 +277,7 @@ class TableBatches:
     def __init__(
         self,
         logs: list[LogFile],
-        tables: tuple[str, ...] | None,
+        tables: TableNames,
         options: SelectionOptions,
         keyring: Keyring | None,
         threads: int,
@@ -304,7 +304,7 @@ class TableBatches:
     @property
     def names(self) -> str:
         """The names of the selected tables, for messages."""
-        return ", ".join(self._tables) if self._tables is not None else "every table"
+        return ", ".join(self._tables.globs) or "every table"
 
     @property
     def description(self) -> str:
@@ -337,9 +337,9 @@ class TableBatches:
         """
         from binlogio.columnar.record_types import RecordType, RowSelection, with_source_fields  # noqa: PLC0415
 
-        if self._tables is not None and len(self._tables) == 1:
+        if len(self._tables.tables) == 1:
             selection = RowSelection(wants=self._wants, **self._options)
-            plan = _known_plan(self._tables[0], self._logs, selection, self._keyring)
+            plan = _known_plan(self._tables.tables[0], self._logs, selection, self._keyring)
             if plan is not None:
                 kind = RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates)
                 return with_source_fields(kind.schema, selection.source_columns)
@@ -468,7 +468,7 @@ class TableBatches:
     def _wants(self, schema: str, table: str) -> bool:
         if not self._options["where"].wants_table(schema, table):
             return False
-        return self._tables is None or any(fnmatchcase(f"{schema}.{table}", name) for name in self._tables)
+        return self._tables.wants(schema, table)
 
 
 def _then_raise(
@@ -524,7 +524,7 @@ def _batch_size(result: tuple[str, pa.RecordBatch]) -> int:
 def read_tables(
     source: Source | Iterable[Source],
     *,
-    tables: Iterable[str] | None = None,
+    tables: Iterable[str] | TableNames | None = None,
     columns: Iterable[str] | None = None,
     zero_dates: Literal["error", "null", "text"] = "error",
     json_diffs: Literal["operations", "error"] = "operations",
@@ -543,7 +543,8 @@ def read_tables(
 
     Args:
         source: as in `binlogio.open`.
-        tables: `schema.table` names or globs; None: all tables. Rows of other tables are skipped without being decoded.
+        tables: globs as in `binlogio.selection.table_names`, such as `shop.*` or `orders`; None: all tables. Rows of
+            other tables are skipped without being decoded.
         columns: names of the columns in `before` and `after`; None: all columns.
         zero_dates: conversion of zero and invalid dates: "error", "null", or "text", which converts all dates to text.
         json_diffs: conversion of partial updates of JSON columns (binlog_row_value_options=PARTIAL_JSON) whose before
@@ -607,7 +608,7 @@ def read_tables(
         from binlogio.storage.encryption import load_keyring  # noqa: PLC0415 - needs an extra
 
         ring = load_keyring(keyring)
-    wanted = None if tables is None else tuple(tables)
+    wanted = tables if isinstance(tables, TableNames) else TableNames.of(tables)
     logs = find_logs(source, filesystem=filesystem)
     if not ignore_missing_logs:
         check_series(logs, ring, in_order=False)
@@ -661,7 +662,7 @@ def read_rows(
     source: Source | Iterable[Source],
     *,
     table: str | None = None,
-    tables: Iterable[str] | None = None,
+    tables: Iterable[str] | TableNames | None = None,
     columns: Iterable[str] | None = None,
     zero_dates: Literal["error", "null", "text"] = "error",
     json_diffs: Literal["operations", "error"] = "operations",
@@ -678,7 +679,7 @@ def read_rows(
 ) -> RowBatches | MixedBatches:
     """Read the row changes of one table as typed columns, or of all tables with JSON images.
 
-    `table` is `schema.table`, or a glob that matches one table.
+    `table` is `schema.table`, or another glob that matches one table.
 
     Iteration yields `pyarrow.RecordBatch`es with one record per row change: its position, its operation, and `before`
     and `after` as structs of the table's columns, null if the change has no such image. `before_present` and

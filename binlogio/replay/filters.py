@@ -5,9 +5,8 @@ A transaction that is filtered out keeps its place in the commit order.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeVar
 
 from binlogio.constants import QueryStatus
@@ -25,6 +24,7 @@ from binlogio.schema.statement_scope import (
     scope_of,
     statement_words,
 )
+from binlogio.selection.table_names import TableNames
 
 if TYPE_CHECKING:
     from binlogio.columnar.row_choice import RowChoice
@@ -63,7 +63,7 @@ class ReplayFilter:
         server_ids: excludes groups whose first event has another server id.
         after_gtids: a GTID state of a server; excludes the transactions that it contains.
         up_to_gtids: a GTID state of a server; excludes the transactions that it does not contain.
-        tables, exclude_tables: glob patterns of `schema.table`.
+        databases, tables, exclude_tables: globs as in `selection.table_names`.
         rewrite_db: maps names of schemas in the log to their names in the target.
         rows: selects single rows; statements that change rows are then refused.
     """
@@ -77,15 +77,19 @@ class ReplayFilter:
     server_ids: Container[int] | None = None
     after_gtids: Gtids | None = None
     up_to_gtids: Gtids | None = None
+    databases: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
     rows: RowChoice | None = None
     groups: GroupChoice = field(init=False, repr=False, compare=False)
     """The conditions on times, GTIDs and servers."""
+    names: TableNames = field(init=False, repr=False, compare=False)
+    """The conditions on tables."""
 
     def __post_init__(self) -> None:
-        """Set `groups` from the conditions on groups."""
+        """Set `groups` and `names` from the conditions on groups and tables."""
+        object.__setattr__(self, "names", TableNames(self.databases, self.tables, self.exclude_tables))
         groups = GroupChoice(
             start=self.start_timestamp,
             stop=self.stop_timestamp,
@@ -99,17 +103,12 @@ class ReplayFilter:
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether a table is selected."""
-        if not self.tables and not self.exclude_tables:
-            return True
-        name = f"{schema}.{table}"
-        if any(fnmatchcase(name, pattern) for pattern in self.exclude_tables):
-            return False
-        return not self.tables or any(fnmatchcase(name, pattern) for pattern in self.tables)
+        return not self.names or self.names.wants(schema, table)
 
     @property
     def is_by_name(self) -> bool:
         """True if tables are selected or schemas renamed, so that the names in statements matter."""
-        return bool(self.tables or self.exclude_tables or self.rewrite_db)
+        return bool(self.names or self.rewrite_db)
 
     @property
     def is_partial(self) -> bool:
@@ -123,7 +122,7 @@ class ReplayFilter:
             UnsupportedFeature: only some of the tables are selected.
         """
         if scope.kind == SERVER:
-            return not self.tables
+            return self.names.is_open
         if scope.kind == TABLES:
             found = {self._wants_named_table(*name) for name in scope.tables}
         else:
@@ -138,21 +137,19 @@ class ReplayFilter:
         Raises:
             UnsupportedFeature: the result depends on whether the server ignores the case of table names.
         """
-        is_wanted, name = self.wants_table(schema, table), f"{schema}.{table}"
-        for pattern in (*self.tables, *self.exclude_tables):
-            if fnmatchcase(name, pattern) != fnmatchcase(name.casefold(), pattern.casefold()):
-                raise UnsupportedFeature("a table name that differs only in case from a selected one", found=name)
-        return is_wanted
+        if not self.names.is_certain(schema, table):
+            found = f"{schema}.{table}"
+            raise UnsupportedFeature("a table name that differs only in case from a selected one", found=found)
+        return self.wants_table(schema, table)
 
     def _wants_schema(self, schema: str, scope: StatementScope) -> bool:
-        has_some = _may_match(self.tables or ("*",), schema) and not _matches_all(self.exclude_tables, schema)
-        has_all = _matches_all(self.tables or ("*",), schema) and not _may_match(self.exclude_tables, schema)
-        if has_all or not has_some:
+        has_all = self.names.wants_all(schema)
+        if has_all or not self.names.wants_some(schema):
             return has_all
         if scope.kind == DATABASE and (scope.creates or not scope.drops):
             return True
         if scope.kind == ROUTINE:
-            return not self.tables
+            return self.names.is_open
         raise UnsupportedFeature("only some tables of the schema are selected", found=schema)
 
     def statement(self, event: QueryEvent | ExecuteLoadQueryEvent, context: ParseContext) -> NamedStatement:
@@ -172,7 +169,7 @@ class ReplayFilter:
             text = text_of(event)
             server, sql_mode = server_of(event, context), session_of(event).sql_mode
             words = statement_words(text, server, sql_mode)
-            if self.tables or self.exclude_tables:
+            if self.names:
                 scope = scope_of(words, event.schema)
                 creates = scope.creates
                 named = self._without_unwanted(text, scope)
@@ -216,42 +213,3 @@ class ReplayFilter:
 
 
 EVERYTHING = ReplayFilter()
-
-
-def _may_match(patterns: Iterable[str], schema: str) -> bool:
-    """Return whether one of the patterns may match a table of the schema."""
-    return any(rest for pattern in patterns for rest in _rests(pattern, f"{schema}."))
-
-
-def _matches_all(patterns: Iterable[str], schema: str) -> bool:
-    """Return whether one of the patterns matches every table of the schema."""
-    return any(rest and not rest.strip("*") for pattern in patterns for rest in _rests(pattern, f"{schema}."))
-
-
-def _rests(pattern: str, text: str) -> set[str]:
-    """Return the possible rests of a glob pattern after it has matched `text`; empty if it cannot match."""
-    rests = _behind_stars({pattern})
-    for character in text:
-        found = set()
-        for rest in rests:
-            size, part = _first(rest)
-            if size and fnmatchcase(character, part):
-                found.add(rest if part == "*" else rest[size:])
-        rests = _behind_stars(found)
-    return rests
-
-
-def _behind_stars(rests: set[str]) -> set[str]:
-    """Return the patterns, and the same without their leading stars, because `*` also matches the empty string."""
-    found = set(rests)
-    for rest in rests:
-        found.update(rest[count:] for count in range(1, len(rest) - len(rest.lstrip("*")) + 1))
-    return found
-
-
-def _first(pattern: str) -> tuple[int, str]:
-    """Return size and pattern of the first element of a glob pattern: `*`, `?`, `[...]` or a character."""
-    if pattern.startswith("["):
-        end = pattern.find("]", 3 if pattern.startswith("[!") else 2)
-        return (end + 1, pattern[: end + 1]) if end > 0 else (1, "[[]")
-    return len(pattern[:1]), pattern[:1]

@@ -25,6 +25,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.replay import statements
+from binlogio.selection.table_names import matches
 from binlogio.series.continuity import continues, series_gap
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
@@ -529,7 +530,7 @@ def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[
                 for one in decoder.decode(event.frame):
                     if isinstance(one, TableMapEvent):
                         names.add(f"{one.schema}.{one.table}")
-                        left = [pattern for pattern in left if not fnmatchcase(f"{one.schema}.{one.table}", pattern)]
+                        left = [glob for glob in left if not matches(glob, one.schema, one.table)]
                     elif isinstance(one, QueryEvent):
                         left = [pattern for pattern in left if not may_name(one, pattern)]
         except BinlogFormatError:

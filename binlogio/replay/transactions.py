@@ -11,7 +11,6 @@ Handles groups, savepoints, XA transactions, and the table definitions at each p
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +51,7 @@ from binlogio.replay.start_position import (
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
+from binlogio.selection.table_names import matches
 from binlogio.series.continuity import GtidContinuity
 from binlogio.series.identity import LogIdentity, fingerprint, log_identity
 from binlogio.series.log_head import before_of
@@ -369,7 +369,7 @@ class TransactionReader:
         self._reader = reader
         self._keys = keys
         self._filter = wanted
-        self._unmatched = list(dict.fromkeys((*wanted.tables, *wanted.exclude_tables)))
+        self._unmatched = list(wanted.names.globs)
         self._group: _OpenGroup | None = None
         self._end: Position | None = None
         self._starts_file = True
@@ -648,6 +648,7 @@ class TransactionReader:
         with self._reader.part(*place) as reader:
             wanted = self._filter
             tables = ReplayFilter(
+                databases=wanted.databases,
                 tables=wanted.tables,
                 exclude_tables=wanted.exclude_tables,
                 rewrite_db=wanted.rewrite_db,
@@ -734,8 +735,8 @@ class TransactionReader:
     def _rows(self, event: Any) -> RowsStep | None:
         table_map = self._reader.table_map(event)
         if self._unmatched:
-            name = f"{table_map.schema}.{table_map.table}"
-            self._unmatched = [pattern for pattern in self._unmatched if not fnmatchcase(name, pattern)]
+            name = table_map.schema, table_map.table
+            self._unmatched = [glob for glob in self._unmatched if not matches(glob, *name)]
         if not self._filter.wants_table(table_map.schema, table_map.table):
             return None
         schema = self._filter.schema(table_map.schema)

@@ -21,7 +21,6 @@ import os
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone, tzinfo
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -31,6 +30,7 @@ from binlogio.errors import BinlogFormatError, ConditionError
 from binlogio.event_filter import HIGHEST, LOWEST, AllExcept, EventFilter, Range
 from binlogio.format.event_starts import check_event_start
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
+from binlogio.selection.table_names import TableNames
 from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import INPUT_PATH, definitions_file, definitions_option, gtid_position, parse_gtids
 
@@ -223,25 +223,9 @@ class Selection:
         return self != Selection(zone=self.zone)
 
     @property
-    def name_globs(self) -> tuple[str, ...]:
-        """The selected tables, as globs for `database.table`; empty: all tables."""
-        databases = self.databases or ("*",)
-        if not self.tables:
-            return tuple(f"{database}.*" for database in self.databases)
-        short = [f"{database}.{table}" for table in self.tables if "." not in table for database in databases]
-        return (*short, *(table for table in self.tables if "." in table))
-
-    @property
-    def excluded_globs(self) -> tuple[str, ...]:
-        """The excluded tables, as globs for `database.table`."""
-        return tuple(table if "." in table else f"*.{table}" for table in self.exclude_tables)
-
-    def wants_table(self, database: str, table: str) -> bool:
-        """Return whether changes of a table are selected."""
-        name = f"{database}.{table}"
-        if any(fnmatchcase(name, glob) for glob in self.excluded_globs):
-            return False
-        return not self.name_globs or any(fnmatchcase(name, glob) for glob in self.name_globs)
+    def names(self) -> TableNames:
+        """The selection of tables."""
+        return TableNames(self.databases, self.tables, self.exclude_tables)
 
     @property
     def names_logs(self) -> bool:
@@ -333,8 +317,9 @@ class Selection:
             include_gtids=self.include_gtids,
             exclude_gtids=self.exclude_gtids,
             server_ids=self.server_ids,
-            tables=self.name_globs,
-            exclude_tables=self.excluded_globs,
+            databases=self.databases,
+            tables=self.tables,
+            exclude_tables=self.exclude_tables,
             rewrite_db=renames(rewrite_db),
             rows=self.row_choice(refuses_unknown=True),
         )

@@ -78,6 +78,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from binlogio.selection.table_names import matches
+
 NO_TABLES: Final = (
     "CREATE TABLE ... USING binlog is not possible, since Spark does not give a Python source the path and the "
     "options of the table when it is read or written; use CREATE TEMPORARY VIEW name USING binlog "
@@ -351,10 +353,9 @@ class BinlogReadOptions(_SharedOptions):
 
     def wants_table(self, schema: str | None, table: str | None) -> bool:
         """Return True if `table` or `tables` selects the table; False for events without a table."""
-        name = f"{schema}.{table}"
         if schema is None or table is None:
             return False
-        return name == self.table or any(fnmatchcase(name, glob) for glob in self.tables)
+        return f"{schema}.{table}" == self.table or any(matches(glob, schema, table) for glob in self.tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

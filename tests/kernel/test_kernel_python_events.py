@@ -279,7 +279,7 @@ def wanted_by(choice: GroupChoice, found: list[Any]) -> list[Any]:
 def must_be_given(choice: GroupChoice, steps: list[Any]) -> bool:
     """Return whether a group may have a wanted change, so that it must not be left out."""
     return not choice.looks_inside or any(
-        (isinstance(event, TableMapEvent) and choice.wants_table(event.schema, event.table))
+        (isinstance(event, TableMapEvent) and choice.names.wants(event.schema, event.table))
         or (isinstance(event, QueryEvent) and not frames_changes(event.sql)
             and choice.wants_statement(event.schema, event.sql))
         or isinstance(event, (TransactionPayloadEvent, ExecuteLoadQueryEvent, UnknownEvent))

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from binlogio.row_condition import RowCondition
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
+    from binlogio.selection.table_names import TableNames
     from binlogio.series.log_head import LogHead
     from binlogio.storage.keyring import Keyring, KeyringSource
     from binlogio.storage.log_file import LogFile
@@ -101,8 +101,7 @@ def export(
     to: str | os.PathLike[str],
     *,
     format: FormatName = "parquet",  # noqa: A002 - the usual name
-    tables: Iterable[str] | None = None,
-    exclude_tables: Iterable[str] = (),
+    tables: Iterable[str] | TableNames | None = None,
     columns: Iterable[str] | None = None,
     where: EventFilter = EVERY_EVENT,
     start_offset: int | None = None,
@@ -135,7 +134,6 @@ def export(
         to: a directory, or a file for format "duckdb".
         format: "parquet", "arrow", "csv", "jsonl", "duckdb", "delta" or "iceberg".
         tables: as in `binlogio.read_tables`.
-        exclude_tables: `schema.table` names or globs to exclude.
         columns: columns to export in `before` and `after`; a table may lack some of them. None: all columns.
         where: as in `binlogio.read_tables`.
         start_offset: skip events before this offset of the first log.
@@ -183,7 +181,7 @@ def export(
         raise ExportError("a DuckDB file has no partitions", hint="its tables have the column timestamp")
     rows_of = read_tables(
         source,
-        tables=None if tables is None else sorted(set(tables)),
+        tables=tables,
         columns=columns if condition is None else None,
         where=where,
         zero_dates=zero_dates,
@@ -198,7 +196,6 @@ def export(
     )
     options = {
         "tables": rows_of.names,
-        "exclude_tables": sorted(exclude_tables),
         "columns": None if columns is None else sorted(columns),
         "where": str(where) if where else None,
         "start_offset": start_offset,
@@ -233,7 +230,7 @@ def export(
             ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
         _check_logs(ranges, in_order=latest)
         rows: Counter[str] = Counter()
-        chosen = _Chosen(tuple(exclude_tables), condition, None if columns is None else frozenset(columns))
+        chosen = _Chosen(condition, None if columns is None else frozenset(columns))
         if latest:
             batches = _latest(rows_of, ranges, chosen, watch, ring, where, key, verify_checksum=verify_checksum)
         else:
@@ -435,8 +432,6 @@ def _records(
         return
     logs, held = [one.log for one in ranges], [one.log for one in ranges if one.is_held]
     for table, batch in rows_of.of_logs(logs, skipped=held, may_lack_columns=True, note_plan=note_plan):
-        if any(fnmatchcase(table, glob) for glob in chosen.excluded):
-            continue
         log_range = by_name[batch.column("file")[0].as_py()]
         kept = log_range.within(batch)
         if watch is not None:
@@ -449,9 +444,8 @@ def _records(
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The selection of an export: globs of excluded tables, a row condition, and columns."""
+    """The selection of an export: a row condition, and columns."""
 
-    excluded: tuple[str, ...]
     condition: RowCondition | None
     columns: frozenset[str] | None
 

@@ -57,7 +57,7 @@ def command(
         raise Refusal("grep takes a condition as its first argument, and not --where")
     summary = SearchSummary()
     with opened_search(files, selection, reading, output, force=force, quiet=quiet) as (logs, stream, options):
-        wants = selection.wants_table
+        wants = selection.names.wants
         for one in find_changes(logs, text, SearchOptions(**options), wants=wants, note=say, summary=summary):
             if is_json:
                 stream.write(change_json(one))

@@ -172,6 +172,6 @@ class EventWriter:
         body = self._bodies.get(table.table_id)
         texts = None if body is None else self._form.table_texts(table)
         if body is not None and texts is not None:
-            wanted = self._selection.wants_table(table.schema, table.table)
+            wanted = self._selection.names.wants(table.schema, table.table)
             images = self._form.images(rows) if wanted and rows is not None else None
             self.kernel.learn_table(body, *texts, images, wanted=wanted)

@@ -172,14 +172,14 @@ class FilteredDump:
                 self._dump.end_statement()
         elif isinstance(event, _BEFORE_ITS_STATEMENT):
             if isinstance(event, CreateFileEvent):
-                self._old_files[event.file_id] = self._selection.wants_table(event.schema, event.table)
+                self._old_files[event.file_id] = self._selection.names.wants(event.schema, event.table)
             self._statement_head.extend(self._render(event))
         elif isinstance(event, TableMapEvent):
-            if self._selection.wants_table(event.schema, event.table):
+            if self._selection.names.wants(event.schema, event.table):
                 self._statement_head.extend(self._render(event))
         elif isinstance(event, RowsEvent):
             table = self._reader.table_map(event)
-            is_wanted = self._selection.wants_table(table.schema, table.table)
+            is_wanted = self._selection.names.wants(table.schema, table.table)
             chosen = self._rows.of(event, self._reader.plan(event)) if is_wanted and self._rows is not None else event
             yield from self._change(chosen, wanted=is_wanted and chosen is not None)
             if event.ends_statement:
@@ -200,7 +200,7 @@ class FilteredDump:
         if isinstance(event, ExecLoadEvent):
             return self._old_files.pop(event.file_id, True)
         if isinstance(event, LoadEvent):
-            return self._selection.wants_table(event.schema, event.table)
+            return self._selection.names.wants(event.schema, event.table)
         return self._selection.wants_statement(event.schema, event.sql)
 
     def _change(self, event: Any, *, wanted: bool) -> Iterator[str | bytes]:
