@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.event_filter import HIGHEST
 from binlogio.events import GtidLogEvent
 from binlogio.gtid import GtidSet
 from binlogio.implementation import is_compiled
@@ -14,6 +16,7 @@ from binlogio.reader import BinlogReader
 from binlogio.series.continuity import GtidContinuity
 from binlogio.series.gtid_history import gtid_run
 from binlogio.storage.index_file import log_name, log_number
+from binlogio.storage.log_file import LogFile
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -27,34 +30,38 @@ if TYPE_CHECKING:
     from binlogio.series.gtid_history import GtidRun
     from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.log_file import LogFile
+    from binlogio.storage.log_file import OpenedLog
 
 
-def logged_gtids(log: LogFile, keyring: Keyring | None = None) -> list[GtidRun]:
-    """Return the GTIDs of the groups of a log, in their order. Reads the headers of all events.
+def logged_gtids(log: LogFile, keyring: Keyring | None = None, end: int = HIGHEST) -> list[GtidRun]:
+    """Return the GTIDs of the complete groups of a log that end before `end`. Reads the headers of all events.
 
     Raises:
         OSError: the log cannot be read.
         UnsupportedFeature: the log is encrypted, and the key is missing.
         BinlogFormatError: the log is damaged.
     """
+    if end < HIGHEST:
+        with closing(_FirstBytes(log.open(keyring), end)) as first:
+            return logged_gtids(LogFile(log.name, stream=cast("BinaryIO", first)), keyring)
     if is_compiled():
         from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
         found = _Gtids()
         try:
-            ArchiveSurvey(keyring, counts=False).walk(log, found)
+            open_group = ArchiveSurvey(keyring, counts=False).walk(log, found).open_group
         except UnusualFormatError:
             pass
         else:
-            return found.runs
+            return found.runs if open_group is None else logged_gtids(log, keyring, open_group)
     with BinlogReader([log], ReadOptions(open_payloads=False), keyring=keyring) as reader:
         events = (event for event in reader if isinstance(event, GtidLogEvent))
-        return [gtid_run(event.gtid, event.header.offset) for event in events if event.gtid is not None]
+        runs = [gtid_run(event.gtid, event.header.offset) for event in events if event.gtid is not None]
+        return [run for run in runs if reader.group is None or run.offset < reader.last_good_offset]
 
 
-def latest_gtids(log: LogFile, head: LogHead, keyring: Keyring | None = None) -> str | None:
-    """Return the latest GTID of each source up to the end of a log, as text; None if it has none or is damaged.
+def latest_gtids(log: LogFile, head: LogHead, keyring: Keyring | None = None, end: int = HIGHEST) -> str | None:
+    """Return the latest GTID of each source up to `end` in a log, as text; None if it has none or is damaged.
 
     Raises:
         OSError: the log cannot be read.
@@ -63,7 +70,7 @@ def latest_gtids(log: LogFile, head: LogHead, keyring: Keyring | None = None) ->
     continuity = GtidContinuity()
     continuity.take(head.gtids_before())
     try:
-        for run in logged_gtids(log, keyring):
+        for run in logged_gtids(log, keyring, end):
             continuity.add_run(run)
     except BinlogFormatError:
         return None
@@ -138,6 +145,24 @@ def _place(log: LogFile, stems: dict[str, int]) -> tuple[int, int]:
 def _count(before: GtidSet | LastGtids) -> int:
     """Return the number of GTIDs at a head of MySQL. Sequence numbers of MariaDB may go back, and count nothing."""
     return sum(one.end - one.start for _, one in before) if isinstance(before, GtidSet) else 0
+
+
+class _FirstBytes:
+    """The first bytes of an open log, as a stream: it may grow, or end in an incomplete group."""
+
+    def __init__(self, opened: OpenedLog, size: int) -> None:
+        self._opened = opened
+        self._left = size
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes; empty at the end."""
+        data = self._opened.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        """Close the log."""
+        self._opened.close()
 
 
 class _Gtids:

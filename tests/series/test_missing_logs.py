@@ -21,7 +21,9 @@ from series_faults import (
     SqliteConsumer,
     group_starts,
     ids_of,
+    of_replica,
     run,
+    torn,
     write_series,
 )
 
@@ -333,3 +335,34 @@ def test_all_files_of_a_series_may_be_given(tmp_path: Path) -> None:
         assert (result.exit_code, result.output.splitlines()[-1][:13]) == (0, "3 of 3 fine, ")
     for command in (("info",), ("stats", "-q"), ("dump", "-q"), ("copy", "-q", "-o", tmp_path / "to")):
         assert (command[0], run(*command, *files).exit_code) == (command[0], 0)
+
+
+@pytest.mark.parametrize(("server", "gtid"), [("GTIDs", ":5 "), ("MariaDB", "0-1-5 ")])
+def test_an_incomplete_group_is_missing_after_a_failover(server: str, gtid: str, tmp_path: Path) -> None:
+    """An export has the groups before it, and the head of the log of the replica lists its GTID."""
+    logs = write_series(tmp_path / "good", server)
+    half = torn(logs[0], group_starts(logs[0])[4] + 90, tmp_path / "half")
+    replica = of_replica(tmp_path / "replica", logs, name="b", number=1, per_log=5)
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give([half]).exit_code == 0
+    result = target.give(replica[1:])
+
+    assert result.exit_code == 1
+    assert gtid in result.stderr
+    assert sorted(target.ids()) == [1, 2, 3, 4]
+
+
+def test_an_incomplete_group_at_the_end_of_a_log_is_missing(tmp_path: Path) -> None:
+    """MariaDB leaves the flag IN_USE after a crash: only the head of the next log shows that the group was logged."""
+    logs = write_series(tmp_path / "good", "MariaDB")
+    half = torn(logs[0], group_starts(logs[0])[7] + 90, tmp_path / "half")
+    for command in (
+        ("export", "-q", "--to"),
+        ("dump", "-q", "--format", "sql", "-o"),
+        ("copy", "-q", "--out"),
+        ("undo", "-q", "-o"),
+    ):
+        result = run(*command, tmp_path / "to", half, *logs[1:])
+        assert (command[0], result.exit_code) == (command[0], 1)
+        assert "0-1-8, which its head lists" in result.stderr
+        assert not (tmp_path / "to").exists()

@@ -389,7 +389,9 @@ class _LogRange:
             end = log_size(self.log, keyring) if is_complete else self.last + 1
         found = LogProgress.at(self.log, end, self.identity, keyring)
         has_gtids = self.head is not None and self.head.first_gtid is not None
-        gtids = latest_gtids(self.log, self.head, keyring) if is_last and has_gtids and self.head is not None else None
+        gtids = None
+        if is_last and has_gtids and self.head is not None:
+            gtids = latest_gtids(self.log, self.head, keyring, HIGHEST if self.is_closed else self.end)
         return found.completed(is_complete=is_complete, last_gtid=gtids)
 
     def within(self, batch: pa.RecordBatch) -> pa.RecordBatch:
