@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
-from binlogio.errors import MissingLogs
+from binlogio.archive.export import export
+from binlogio.errors import ExportError, MissingLogs
 from series_faults import (
     FAULTS,
     PER_LOG,
@@ -366,3 +367,32 @@ def test_an_incomplete_group_at_the_end_of_a_log_is_missing(tmp_path: Path) -> N
         assert (command[0], result.exit_code) == (command[0], 1)
         assert "0-1-8, which its head lists" in result.stderr
         assert not (tmp_path / "to").exists()
+
+
+def test_a_start_position_is_one_of_the_first_export(tmp_path: Path) -> None:
+    """The options of an export are the same in each call: the position is not one in the first log of a later call."""
+    logs = write_series(tmp_path / "good", "GTIDs")
+    start = str(group_starts(logs[0])[3])
+    target = ExportConsumer(tmp_path, "jsonl")
+    for given in ([logs[0]], [logs[1]], logs):
+        assert target.give(given, "--start-position", start).exit_code == 0
+    assert sorted(target.ids()) == list(ids_of(3)[3:])
+
+
+def test_an_export_up_to_a_position_or_of_a_stream_is_not_continued(tmp_path: Path) -> None:
+    """What follows the position, or was in the stream, is not known to be exported or not."""
+    logs = write_series(tmp_path / "good", "GTIDs", logs=2)
+    target = ExportConsumer(tmp_path, "jsonl")
+    stop = ("--stop-position", str(group_starts(logs[0])[3]))
+    assert target.give(logs[:1], *stop).exit_code == 0
+    result = target.give(logs, *stop)
+    assert result.exit_code == 2
+    assert "the export cannot be continued, found an export up to a stop position" in result.stderr
+    assert sorted(target.ids()) == [1, 2, 3]
+
+    with logs[0].open("rb") as stream:
+        export(stream, tmp_path / "of a stream")
+    with pytest.raises(ExportError, match="found an export of a stream"):
+        export(logs, tmp_path / "of a stream", append=True)
+    with logs[1].open("rb") as stream, pytest.raises(ExportError, match="is continued with files, found a stream"):
+        export(stream, tmp_path / "new", append=True)

@@ -319,9 +319,9 @@ class ExportConsumer:
         self._to = folder / ("x.duckdb" if form == "duckdb" else "x")
         self._form = form
 
-    def give(self, logs: list[Path]) -> Result:
+    def give(self, logs: list[Path], *options: str) -> Result:
         """Export logs."""
-        return run("export", "-q", "--format", self._form, "--append", "--to", self._to, *logs)
+        return run("export", "-q", "--format", self._form, "--append", "--to", self._to, *options, *logs)
 
     def ids(self) -> Counter[int]:
         """Return the ids in the files."""

@@ -138,8 +138,8 @@ def export(
         exclude_tables: `schema.table` names or globs to exclude.
         columns: columns to export in `before` and `after`; a table may lack some of them. None: all columns.
         where: as in `binlogio.read_tables`.
-        start_offset: skip events before this offset of the first log.
-        stop_offset: skip events at and after this offset of the last log.
+        start_offset: skip events before this offset of the first log; of a target that is continued, when it was made.
+        stop_offset: skip events at and after this offset of the last log; the target cannot be continued then.
         condition: export only changes whose values match.
         latest: export the latest state of each row instead of the changes; deleted rows are omitted.
         key: for `latest`, the primary key columns of tables whose key is not in the log or in `definitions`.
@@ -164,8 +164,8 @@ def export(
     Raises:
         MissingLogs: logs are missing.
         ChangedLogs: the target contains a log with the head of a given one, and other transactions.
-        ExportError: the target exists and is neither continued nor replaced, was made with other options, or options
-            or logs do not fit together.
+        ExportError: the target exists and is neither continued nor replaced, was made with other options, cannot be
+            continued, or options or logs do not fit together.
         UnsupportedFeature: a library is missing; a value or a change of columns cannot be stored in the format; the
             latest state cannot be determined.
         BinlogError: a log is damaged, or is not a binary log.
@@ -196,6 +196,8 @@ def export(
         source_columns=source_columns,
         ignore_missing_logs=True,  # checked below, with the logs that the target has
     )
+    if append and any(log.stream is not None for log in rows_of.logs):
+        raise ExportError("an export is continued with files", found="a stream")
     options = {
         "tables": rows_of.names,
         "exclude_tables": sorted(exclude_tables),
@@ -227,7 +229,7 @@ def export(
     ):
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
         missing = _missing_logs(ranges, target.ledger, ring, ignore_missing_logs=ignore_missing_logs)
-        if ranges and start_offset is not None:
+        if ranges and start_offset is not None and not target.ledger.logs:  # it is in the first log of the first export
             ranges[0].wanted = Range(start=start_offset)
         if ranges and stop_offset is not None:
             ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
@@ -519,6 +521,13 @@ class _Settings:
             raise ExportError("this exists, and is not an export", file=str(path))
         if not self.append:
             raise ExportError("the export exists", file=str(path), hint=Hint.EXPORT_EXISTS)
+        if found.options.get("stop_offset") is not None or (found.run and not found.logs):
+            raise ExportError(
+                "the export cannot be continued",
+                file=str(path),
+                found="an export of a stream" if found.run and not found.logs else "an export up to a stop position",
+                hint="export to a new target",
+            )
         for name, new in (("format", self.form.value), *self.ledger.options.items()):
             old = found.form if name == "format" else found.options.get(name)
             if old != new:
