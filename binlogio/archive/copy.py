@@ -53,7 +53,8 @@ from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
-from binlogio.series.continuity import check_series, ignored, missing_gtids, shown
+from binlogio.series.continuity import check_series, ignored, logged_by_two, missing_gtids, shown
+from binlogio.series.gtid_history import ServerGtids
 from binlogio.storage.index_file import base_name, log_number
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
@@ -224,8 +225,20 @@ class CopiedGtids:
         self._runs: dict[Tsid, list[list[int]]] = {}
         self._mariadb = DomainState()
         self._held: tuple[bytes, ParseContext] | None = None
+        self._servers = ServerGtids()
+        self._of_two = ""  # GTIDs of the log that logs of other servers have
         self._highest: dict[tuple[int, int], int] = {}  # largest sequence number by MariaDB domain and server
         self._repeated = 0
+
+    def begin_log(self, server_id: int) -> None:
+        """Begin the log of a server."""
+        self._servers.begin_log(server_id)
+
+    def end_log(self) -> str:
+        """End the log; return GTIDs of it that logs of other servers have, as text."""
+        self._add_runs()
+        found, self._of_two = self._of_two, ""
+        return found
 
     @property
     def mysql(self) -> GtidSet:
@@ -240,6 +253,8 @@ class CopiedGtids:
             before = self._mysql.count
             self._mysql = self._mysql.union(GtidSet.from_intervals(found))
             self._repeated += sum(run.end - run.start for _, run in found) - (self._mysql.count - before)
+            for tsid, run in found:
+                self._of_two += self._servers.add((tsid.uuid.data, str(tsid.tag)), run)
             self._runs.clear()
 
     @property
@@ -353,6 +368,8 @@ class CopiedGtids:
         before = np.array([self._highest.get((domain_id, server_id), 0)], np.uint64)
         highest = np.maximum.accumulate(np.concatenate((before, numbers)))
         self._repeated += int(np.count_nonzero(numbers <= highest[:-1]))
+        run = Interval(int(numbers.min()), int(numbers.max()) + 1)
+        self._of_two += self._servers.add((domain_id, server_id), run)
         self._highest[domain_id, server_id] = int(highest[-1])
 
 
@@ -499,6 +516,7 @@ class LogCopier:
                 )
         self._last_time, self._last_server = events.description.header.timestamp, events.description.header.server_id
         self._is_relay_log = bool(events.description.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
+        self._state.begin_log(events.description.header.server_id)
         self._is_edited = self._options.edits or self._written_checksum != self._has_checksum
         self._editor.begin_log(events.description)
 
@@ -526,7 +544,7 @@ class LogCopier:
         if is_open:
             self.summary.unfinished.append(Position(self._name, self._group_offset))
             self.abandon_group()
-        self._state.confirm()
+        self._check_servers()
         if not self._chooses:
             self._begin_for_source()
         self._is_whole = not self._is_new
@@ -547,8 +565,19 @@ class LogCopier:
         return self._group_offset
 
     def _leave_source(self) -> None:
-        self._state.confirm()
+        self._check_servers()
         self._is_whole, self._end = False, None
+
+    def _check_servers(self) -> None:
+        """End the GTIDs of the source.
+
+        Raises:
+            MissingLogs: a source of another server has some of them, too, and that is not ignored.
+        """
+        found = self._state.end_log()
+        if found and not self._is_relay_log and self._ignores_missing_logs is not None:
+            error = logged_by_two(self._events.name, found)
+            self.summary.missing.append(ignored(error, ignore_missing_logs=self._ignores_missing_logs))
 
     # ----------------------------------------------------------------------------------------------------------- events
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -13,8 +14,8 @@ from binlogio.gtid import GtidSet
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import GtidContinuity
-from binlogio.series.gtid_history import gtid_run
+from binlogio.series.continuity import GtidContinuity, ignored, logged_by_two
+from binlogio.series.gtid_history import ServerGtids, gtid_run, logged_intervals
 from binlogio.storage.index_file import log_name, log_number
 from binlogio.storage.log_file import LogFile
 
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
     from binlogio.archive.observer import Damage
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
-    from binlogio.series.gtid_history import GtidRun
+    from binlogio.gtid.sets import Interval
+    from binlogio.series.gtid_history import GtidRun, GtidSource
     from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import OpenedLog
 
+ReadGtids = Callable[[LogFile], "dict[GtidSource, list[Interval]]"]
 
-def logged_gtids(log: LogFile, keyring: Keyring | None = None, end: int = HIGHEST) -> list[GtidRun]:
+
+def logged_gtids(log: LogFile, keyring: Keyring | None = None, end: int = HIGHEST) -> dict[GtidSource, list[Interval]]:
     """Return the GTIDs of the complete groups of a log that end before `end`. Reads the headers of all events.
 
     Raises:
@@ -53,15 +57,16 @@ def logged_gtids(log: LogFile, keyring: Keyring | None = None, end: int = HIGHES
         except UnusualFormatError:
             pass
         else:
-            return found.runs if open_group is None else logged_gtids(log, keyring, open_group)
+            return logged_intervals(found.runs) if open_group is None else logged_gtids(log, keyring, open_group)
     with BinlogReader([log], ReadOptions(open_payloads=False), keyring=keyring) as reader:
         events = (event for event in reader if isinstance(event, GtidLogEvent))
         runs = [gtid_run(event.gtid, event.header.offset) for event in events if event.gtid is not None]
-        return [run for run in runs if reader.group is None or run.offset < reader.last_good_offset]
+        is_whole = reader.group is None
+        return logged_intervals(run for run in runs if is_whole or run.offset < reader.last_good_offset)
 
 
-def latest_gtids(log: LogFile, head: LogHead, keyring: Keyring | None = None, end: int = HIGHEST) -> str | None:
-    """Return the latest GTID of each source up to `end` in a log, as text; None if it has none or is damaged.
+def latest_gtids(log: LogFile, head: LogHead, read: ReadGtids) -> str | None:
+    """Return the latest GTID of each source up to the end of a log, as text; None if it has none or is damaged.
 
     Raises:
         OSError: the log cannot be read.
@@ -70,8 +75,7 @@ def latest_gtids(log: LogFile, head: LogHead, keyring: Keyring | None = None, en
     continuity = GtidContinuity()
     continuity.take(head.gtids_before())
     try:
-        for run in logged_gtids(log, keyring, end):
-            continuity.add_run(run)
+        _add(read(log), continuity)
     except BinlogFormatError:
         return None
     return continuity.latest
@@ -80,13 +84,17 @@ def latest_gtids(log: LogFile, head: LogHead, keyring: Keyring | None = None, en
 def check_gtids(
     logs: Sequence[LogFile],
     heads: Sequence[LogHead | None],
-    keyring: Keyring | None = None,
+    read: ReadGtids,
     *,
     new: Container[str] | None = None,
     after: Iterable[str | None] = (),
+    servers: ServerGtids | None = None,
+    held: Container[str] = (),
     ignore_missing_logs: bool = False,
 ) -> list[str]:
-    """Check that the heads of logs list only GTIDs that logs before them have; return what is ignored.
+    """Check that no log of another server has the GTIDs of a log, and that heads list only GTIDs that logs before have.
+
+    Returns what is ignored.
 
     Logs of a server are compared in the order of the GTIDs at their heads, whatever their names; the first head is
     taken as it is. Heads after a damaged log are not compared: the error is raised when the log is read.
@@ -94,13 +102,15 @@ def check_gtids(
     Args:
         logs: the logs.
         heads: the heads of the logs (`known_heads`).
-        keyring: the keys of encrypted logs.
+        read: `logged_gtids`, which is called for most logs.
         new: the names of logs whose heads are compared; None: all.
         after: the latest GTIDs that a consumer has, of each source.
+        servers: the GTIDs that a consumer has, of each server; those of the logs are added.
+        held: the names of logs that the consumer has already.
         ignore_missing_logs: return what is missing instead of raising an error.
 
     Raises:
-        MissingLogs: a head lists others.
+        MissingLogs: a head lists others, or a GTID is in logs of two servers.
         OSError: a log cannot be read.
     """
     chains: dict[tuple[int, bool], list[tuple[LogFile, LogHead, GtidSet | LastGtids]]] = {}
@@ -108,7 +118,7 @@ def check_gtids(
         before = None if head is None or head.is_relay_log else head.gtids_before()
         if head is not None and before is not None:
             chains.setdefault((head.server_id, head.context.is_mariadb), []).append((log, head, before))
-    found: list[str] = []
+    found = _check_servers(logs, heads, read, servers, held, ignore_missing_logs=ignore_missing_logs)
     for chain in chains.values():
         stems: dict[str, int] = {}
         for log, head, _ in chain:
@@ -128,12 +138,44 @@ def check_gtids(
             if not any(new is None or log.name in new for log, _, _ in following):
                 continue
             try:
-                for run in (run for log, _, _ in logs_alike for run in logged_gtids(log, keyring)):
-                    continuity.add_run(run)
+                for log, _, _ in logs_alike:
+                    _add(read(log), continuity)
                 is_complete = True
             except (BinlogFormatError, UnsupportedFeature):
                 is_complete = False
     return found
+
+
+def _check_servers(
+    logs: Sequence[LogFile],
+    heads: Sequence[LogHead | None],
+    read: ReadGtids,
+    servers: ServerGtids | None,
+    held: Container[str],
+    *,
+    ignore_missing_logs: bool,
+) -> list[str]:
+    """Check that no GTID is in logs of two servers; return what is ignored. Nothing is read for one server alone."""
+    known = [(log, head) for log, head in zip(logs, heads, strict=True) if head is not None and head.first_gtid]
+    if servers is None and len({head.server_id for _, head in known}) < 2:
+        return []
+    servers = servers or ServerGtids()
+    found = []
+    for log, head in known:
+        if head.is_relay_log or log.name in held:
+            continue
+        servers.begin_log(head.server_id)
+        with suppress(BinlogFormatError, UnsupportedFeature):  # raised when the log is read
+            gtids = [(source, one) for source, intervals in read(log).items() for one in intervals]
+            twice = [text for source, numbers in gtids if (text := servers.add(source, numbers))]
+            found += [ignored(logged_by_two(log.name, text), ignore_missing_logs=ignore_missing_logs) for text in twice]
+    return found
+
+
+def _add(gtids: dict[GtidSource, list[Interval]], continuity: GtidContinuity) -> None:
+    for source, intervals in gtids.items():
+        for numbers in intervals:
+            continuity.add_run(source, numbers)
 
 
 def _place(log: LogFile, stems: dict[str, int]) -> tuple[int, int]:

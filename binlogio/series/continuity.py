@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from binlogio.event_filter import Gtids
-    from binlogio.series.gtid_history import GtidRun
+    from binlogio.series.gtid_history import GtidSource
     from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.series.progress import LogProgress
     from binlogio.storage.keyring import Keyring
@@ -450,9 +450,8 @@ class GtidContinuity:
             else:
                 self._runs.append((tsid, Interval(gtid.gno, gtid.gno + 1)))
 
-    def add_run(self, run: GtidRun) -> None:
+    def add_run(self, source: GtidSource, numbers: Interval) -> None:
         """Take consecutive GTIDs of groups."""
-        source, numbers = run.source, run.numbers
         if isinstance(source[0], bytes):
             self._runs.append((Tsid(Uuid(source[0]), Tag(str(source[1]))), numbers))
         else:
@@ -537,6 +536,15 @@ def missing_gtids(file: str, gtids: str) -> MissingLogs:
     return MissingLogs(
         f"transactions are missing before this log: {gtids}, which its head lists", file=file,
         hint=Hint.IGNORE_MISSING_LOGS,
+    )  # fmt: skip
+
+
+def logged_by_two(file: str, gtids: str) -> MissingLogs:
+    """Return the error for GTIDs that logs of another server have, too (`ServerGtids`)."""
+    return MissingLogs(
+        f"the log has transactions that another log has, too: {gtids}", file=file,
+        hint="the servers replicate from each other: give the logs of one of them, or write the transactions that only"
+        " this log has into a log of their own (binlogio copy --exclude-gtids)",
     )  # fmt: skip
 
 

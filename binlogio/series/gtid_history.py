@@ -9,14 +9,14 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_right
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.gtid.sets import Interval, merge_intervals, subtract_intervals
 from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PROBLEM: Final = "problem"
 NOTE: Final = "note"
@@ -40,6 +40,85 @@ def gtid_run(gtid: Gtid | MariadbGtid, offset: int) -> GtidRun:
         number = gtid.sequence_number
         return GtidRun((gtid.domain_id, gtid.server_id), Interval(number, number + 1), offset)
     return GtidRun((gtid.uuid.data, str(gtid.tag)), Interval(gtid.gno, gtid.gno + 1), offset)
+
+
+def logged_intervals(runs: Iterable[GtidRun]) -> dict[GtidSource, list[Interval]]:
+    """Return the GTIDs of a log by source.
+
+    Of MariaDB all numbers from the first to the last one of a source: other sources have those between them.
+    """
+    found: dict[GtidSource, list[Interval]] = {}
+    for source, numbers, _ in runs:
+        found.setdefault(source, []).append(numbers)
+    for source, intervals in found.items():
+        if isinstance(source[0], int):
+            found[source] = [Interval(min(one.start for one in intervals), max(one.end for one in intervals))]
+        else:
+            found[source] = list(merge_intervals(intervals))
+    return found
+
+
+class ServerGtids:
+    """The GTIDs in the logs of each server: one that is in logs of two servers is there twice.
+
+    Servers that replicate from each other log the same transactions (`log_replica_updates`). If a server logs a GTID
+    again, it has begun a new series (RESET).
+    """
+
+    def __init__(self) -> None:
+        self._logged: dict[int, dict[GtidSource, list[Interval]]] = {}
+        self._own: dict[GtidSource, list[Interval]] = {}
+        self._others: list[tuple[int, dict[GtidSource, list[Interval]]]] = []
+        self._first: dict[GtidSource, int] = {}
+
+    def begin_log(self, server_id: int) -> None:
+        """Begin a log of a server."""
+        self._own = self._logged.setdefault(server_id, {})
+        self._others = [(server, logged) for server, logged in self._logged.items() if server != server_id]
+        self._first = {}
+
+    def add(self, source: GtidSource, numbers: Interval) -> str:
+        """Add GTIDs of the log. Returns those that logs of another server have, only once for a log; empty: none."""
+        start = numbers.start
+        if isinstance(source[0], int):  # as `logged_intervals`
+            start = min(start, self._first.setdefault(source, start))
+        intervals = self._own.setdefault(source, [])
+        if intervals and intervals[-1].start <= start <= intervals[-1].end <= numbers.end:
+            intervals[-1] = Interval(intervals[-1].start, numbers.end)
+        else:
+            _insert(intervals, Interval(start, numbers.end))
+        for server, logged in self._others:
+            if found := _overlap(logged.get(source, []), numbers):
+                self._others = []
+                return f"{_texts({source: found})}, of the server with id {server}"
+        return ""
+
+    def add_latest(self, server_id: int, gtids: Iterable[str | None]) -> None:
+        """Add all GTIDs up to the latest ones of their sources, which are separated by commas, to those of a server."""
+        for one in (one for text in gtids if text for one in text.split(",")):
+            source, numbers, _ = gtid_run(Gtid.parse(one) if ":" in one else MariadbGtid.parse(one), 0)
+            self._logged.setdefault(server_id, {})[source] = [Interval(0, numbers.end)]
+
+    def to_json(self) -> list[Any]:
+        """Return the stored form: server id, source and intervals."""
+        return [
+            [server, source[0].hex() if isinstance(source[0], bytes) else source[0], source[1], intervals]
+            for server, logged in self._logged.items()
+            for source, intervals in logged.items()
+        ]
+
+    @classmethod
+    def from_json(cls, value: Any) -> ServerGtids:
+        """Parse what `to_json` returned.
+
+        Raises:
+            ValueError, TypeError: it is something else.
+        """
+        found = cls()
+        for server, name, part, intervals in value:
+            source = (bytes.fromhex(name), part) if isinstance(name, str) else (name, part)
+            found._logged.setdefault(server, {})[source] = [Interval(start, end) for start, end in intervals]
+        return found
 
 
 class GtidHistories:

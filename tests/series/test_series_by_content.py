@@ -20,6 +20,7 @@ from series_faults import (
     SqliteConsumer,
     group_starts,
     ids_of,
+    replicating,
     run,
     write_series,
 )
@@ -243,3 +244,49 @@ def test_a_compressed_copy_without_gtids_is_there_twice(tmp_path: Path) -> None:
             result = run(*command, *([tmp_path / "to"] if command[0] != "verify" else []), *logs, copy)
             assert (command[0], result.exit_code) == (command[0], 1)
             assert "the log is given twice" in result.output
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_servers_that_replicate_from_each_other_log_the_same_transactions(server: str, tmp_path: Path) -> None:
+    """Logs of both of them, in one call: the transactions are there twice."""
+    a, b = replicating(tmp_path, server)
+    assert run("dump", "-q", "--format", "sql", "-o", tmp_path / "sql", *a).exit_code == 0
+    for command in (
+        *(one for one in WRITING if one[0] != "repair"),
+        ("copy", "-q", "--basename", "both", "--out"),
+        ("replay", "-q", "--workers", "1", "--to"),
+        ("replay", "-q", "--workers", "4", "--to"),
+    ):
+        to = f"sqlite:///{tmp_path}/to" if command[0] == "replay" else tmp_path / "to"
+        result = run(*command, to, *a, *b)
+        assert (command, result.exit_code) == (command, 1)
+        assert "the log has transactions that another log has, too: " in result.stderr
+        assert command[0] == "replay" or not (tmp_path / "to").exists()
+        (tmp_path / "to").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_an_export_knows_the_gtids_of_servers_that_replicate_from_each_other(server: str, tmp_path: Path) -> None:
+    """What a server has from the other one is not exported again, whichever is continued; a RESET repeats nothing."""
+    a, b = replicating(tmp_path, server)
+    target = ExportConsumer(tmp_path, "jsonl")
+    for given in (a[:1], b[:1]):  # what each one has logged itself
+        assert target.give(given).exit_code == 0
+    for given in (a, b):
+        result = target.give(given)
+        assert result.exit_code == 1
+        assert "the log has transactions that another log has, too: " in result.stderr
+    (again,) = write_series(tmp_path / "again", server, first_id=200, logs=1, since=1_700_009_000)
+    assert target.give([again.rename(tmp_path / "a.000001")]).exit_code == 0
+    assert sorted(target.ids()) == [*ids_of(2), *range(100, 100 + 2 * PER_LOG), *range(200, 200 + PER_LOG)]
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_a_target_knows_the_gtids_of_servers_that_replicate_from_each_other(server: str, tmp_path: Path) -> None:
+    """By the latest GTIDs at its position: the log of the other server was not given before."""
+    a, b = replicating(tmp_path, server)
+    target = SqliteConsumer(tmp_path)
+    assert target.give(a).exit_code == 0
+    result = target.give([*a, *b])
+    assert result.exit_code == 1
+    assert "the log has transactions that another log has, too: " in result.stderr

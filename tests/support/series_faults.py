@@ -101,6 +101,19 @@ def of_replica(folder: Path, logs: Sequence[Path], *, name: str, number: int, pe
     return written
 
 
+def replicating(folder: Path, server: str) -> tuple[list[Path], list[Path]]:
+    """Write the logs of two servers, a and b, that replicate from each other. Their first GTIDs differ."""
+    own = (
+        write_series(folder / "own a", server, logs=2),
+        write_series(folder / "own b", server, logs=2, number=1, first_id=100),
+    )
+    one, other = (
+        of_replica(folder / name, [*own[number], *own[1 - number]], name=name, number=number, per_log=2 * PER_LOG)
+        for number, name in enumerate("ab")
+    )
+    return one, other
+
+
 def torn(log: Path, end: int, folder: Path) -> Path:
     """Copy a log up to an offset, as if it were copied while the server wrote to it."""
     data = bytearray(log.read_bytes()[:end])
