@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections import Counter
@@ -14,6 +15,7 @@ from binlogio.archive.export import export
 from binlogio.errors import ExportError, MissingLogs
 from series_faults import (
     FAULTS,
+    KEYRING,
     PER_LOG,
     READS,
     SERVERS,
@@ -23,6 +25,7 @@ from series_faults import (
     group_starts,
     ids_of,
     of_replica,
+    repaired,
     run,
     torn,
     write_series,
@@ -396,3 +399,51 @@ def test_an_export_up_to_a_position_or_of_a_stream_is_not_continued(tmp_path: Pa
         export(logs, tmp_path / "of a stream", append=True)
     with logs[1].open("rb") as stream, pytest.raises(ExportError, match="is continued with files, found a stream"):
         export(stream, tmp_path / "new", append=True)
+
+
+def test_messages_about_an_export_name_ways_out(tmp_path: Path) -> None:
+    """Conditions are the same text in each process, and not the form of a Python object."""
+    logs = write_series(tmp_path / "good", "GTIDs")
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs[:1], "--stop-datetime", "2023-11-14 22:13:22").exit_code == 0
+    result = target.give(logs, "--operation", "update,insert")
+    assert "expected timestamp to 1700000002, found ops insert, update (" in result.stderr
+    assert result.stderr.endswith("export to a new target; --force instead of --append replaces the export)\n")
+
+    calls = repaired(tmp_path / "repaired", "GTIDs")
+    target = ExportConsumer(tmp_path / "repaired", "jsonl")
+    assert target.give(calls.first).exit_code == 0
+    result = target.give(calls.then)
+    assert result.stderr.endswith("export to a new target; --force instead of --append replaces the export)\n")
+
+
+def test_an_error_after_an_ignored_hole_names_it(tmp_path: Path) -> None:
+    logs = write_series(tmp_path / "good", "GTIDs")
+    data = bytearray(logs[2].read_bytes())
+    data[group_starts(logs[2])[4] + 30] ^= 0xFF
+    logs[2].write_bytes(data)
+    result = SqliteConsumer(tmp_path).give([logs[0], logs[2]], "--ignore-missing-logs")
+    assert result.exit_code == 1
+    assert "the event's checksum is wrong" in result.stderr
+    assert f"missing logs were ignored before: {logs[2]}: logs are missing before this one: number 2" in result.stderr
+
+
+def test_verify_names_what_is_not_fine_beside_the_logs(tmp_path: Path) -> None:
+    calls = repaired(tmp_path, "GTIDs")
+    result = run("verify", *calls.first)
+    assert result.exit_code == 1
+    assert result.output.splitlines()[-1].endswith("1 of 1 fine, 2,211 bytes; not fine: GTIDs")
+
+
+def test_a_compressed_file_of_an_encrypted_log_has_to_be_decompressed(tmp_path: Path) -> None:
+    """The keyring alone does not help."""
+    logs = write_series(tmp_path / "good", "GTIDs", logs=1)
+    keyring = tmp_path / "keyring"
+    keyring.write_text(json.dumps({name: key.hex() for name, key in KEYRING.items()}))
+    options = ("--encrypt", "--keyring", keyring, "-o", tmp_path / "encrypted")
+    assert run("copy", "-q", *options, *logs).exit_code == 0
+    packed = tmp_path / "encrypted.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "encrypted").read_bytes()))
+    result = run("dump", "-q", "--keyring", keyring, packed)
+    assert result.exit_code == 3
+    assert "(decompress the file; give the server's keyring with --keyring)" in result.stderr
