@@ -144,6 +144,7 @@ class GtidHistory:
         self._logged: dict[GtidSource, list[Interval]] = {}
         self._before: dict[GtidSource, list[Interval]] = {}  # GTIDs of logs before the archive
         self._last: dict[GtidSource, int] = {}
+        self._previous: dict[GtidSource, int | None] = {}  # the one before the last
         self._domains: dict[int, int] = {}  # largest sequence number by MariaDB domain
         self._skipped: dict[GtidSource, list[Interval]] = {}  # gaps in the heads: the server had larger GTIDs already
         self._begun = False
@@ -167,8 +168,19 @@ class GtidHistory:
             if run.start <= highest and (last is None or run.start > last):
                 yield NOTE, f"the domain goes backwards: {_text(source, run)} after number {highest}"
             self._domains[source[0]] = max(highest, run.end - 1)
+        self._previous[source] = last if run.end == run.start + 1 else run.end - 2
         self._last[source] = run.end - 1
         _insert(intervals, run)
+
+    def forget(self, source: GtidSource, number: int) -> None:
+        """Take back the last GTID of the log: its group is incomplete."""
+        logged, previous = tuple(self._logged.get(source, ())), self._previous.get(source)
+        self._logged[source] = list(subtract_intervals(logged, (Interval(number, number + 1),)))
+        if self._last.pop(source, None) is not None and previous is not None:
+            self._last[source] = previous
+        if isinstance(source[0], int):
+            domain = [last for one, last in self._last.items() if one[0] == source[0]]
+            self._domains[source[0]] = max(domain, default=0)
 
     def compare(self, before: dict[GtidSource, list[Interval]]) -> Iterator[str]:
         """Compare PREVIOUS_GTIDS with the GTIDs so far. Yields the differences, and adds missing GTIDs."""

@@ -370,6 +370,27 @@ def test_an_incomplete_group_at_the_end_of_a_log_is_missing(tmp_path: Path) -> N
         assert (command[0], result.exit_code) == (command[0], 1)
         assert "0-1-8, which its head lists" in result.stderr
         assert not (tmp_path / "to").exists()
+    result = run("verify", half, *(shutil.copy(log, half.parent) for log in logs[1:]))
+    assert result.exit_code == 1
+    assert "GTID_LIST has 0-1-8, but the last one before is 0-1-7" in result.output
+
+
+def test_a_crashed_server_uses_the_gtid_of_an_incomplete_group_again(tmp_path: Path) -> None:
+    """MariaDB leaves the group in the log: nothing is missing, and nothing is there twice."""
+    logs = write_series(tmp_path / "good", "MariaDB", logs=1)
+    half = torn(logs[0], group_starts(logs[0])[6] + 90, tmp_path / "half")
+    arguments = ("--merge", "--max-groups", "6", "--basename", "binlog", "--out", tmp_path / "again")
+    assert run("copy", "-q", *arguments, *logs).exit_code == 0
+    given = [half, shutil.copy(tmp_path / "again" / "binlog.000002", half.parent)]
+    for command in (
+        ("verify",),
+        ("export", "-q", "--to", tmp_path / "export"),
+        ("dump", "-q", "--format", "sql", "-o", tmp_path / "sql"),
+        ("copy", "-q", "--out", tmp_path / "copy"),
+        ("undo", "-q", "-o", tmp_path / "undo"),
+        ("replay", "-q", "--to", f"sqlite:///{tmp_path}/x.db"),
+    ):
+        assert (command[0], run(*command, *given).exit_code) == (command[0], 0)
 
 
 def test_a_start_position_is_one_of_the_first_export(tmp_path: Path) -> None:
