@@ -53,7 +53,7 @@ from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
-from binlogio.series.continuity import check_series, ignored, logged_by_two, missing_gtids, shown
+from binlogio.series.continuity import check_series, ignored, later_gtids, logged_by_two, missing_gtids, shown
 from binlogio.series.gtid_history import ServerGtids
 from binlogio.storage.index_file import base_name, log_number
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
@@ -92,6 +92,7 @@ _MARIADB_BYTES: Final = np.array(
 _FLAGS_AT: Final = HEADER_SIZE - 2
 _CREATED: Final = slice(HEADER_SIZE + 2 + 50, HEADER_SIZE + 2 + 50 + 4)
 _ALGORITHM_AT: Final = -1 - CHECKSUM_SIZE
+_HIGHEST_NUMBER: Final = (1 << 64) - 1
 _DAY: Final = 86_400
 _EMPTIED: Final = 1  # results for edited groups, as numbered by the kernel
 _DROPPED: Final = 2
@@ -280,11 +281,13 @@ class CopiedGtids:
             place = gtid.domain_id, gtid.server_id
             self._highest[place] = max(self._highest.get(place, 0), gtid.sequence_number)
 
-    def later(self, gtids: Iterable[MariadbGtid]) -> list[MariadbGtid]:
-        """Return the MariaDB GTIDs that are after all of their domain and server."""
+    def later(self, gtids: Iterable[MariadbGtid], unknown: int = -1) -> list[MariadbGtid]:
+        """Return the MariaDB GTIDs that are after all of their domain and server; after `unknown` if there is none."""
         self.confirm()
         return [
-            gtid for gtid in gtids if gtid.sequence_number > self._highest.get((gtid.domain_id, gtid.server_id), -1)
+            gtid
+            for gtid in gtids
+            if gtid.sequence_number > self._highest.get((gtid.domain_id, gtid.server_id), unknown)
         ]
 
     def add_groups(self, batch: EventBatch, begins: NDArray[np.int64], context: ParseContext) -> None:
@@ -652,16 +655,18 @@ class LogCopier:
         if not self._is_first and self._has_holes:
             return
         is_checked = self._ignores_missing_logs is not None and not self._is_relay_log
-        is_checked &= self._is_next and self._number > self._start_place.number
+        is_checked &= self._number > self._start_place.number  # of another series: only with the latest of each source
         if code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
             before: GtidSet = self._parse(event).gtid_set
             if is_checked:
-                self._check_gtids(before.difference(self._state.mysql))
+                lost = before.difference(self._state.mysql)
+                self._check_gtids(lost if self._is_next else later_gtids(lost, self._state.mysql))
             self._state.add_mysql(before)
         elif code == EventType.MARIADB_GTID_LIST_EVENT:
             gtids = self._parse(event).gtids
             if is_checked:
-                self._check_gtids(",".join(map(str, self._state.later(gtids))))
+                later = self._state.later(gtids, -1 if self._is_next else _HIGHEST_NUMBER)
+                self._check_gtids(",".join(map(str, later)))
             self._state.add_mariadb(gtids)
 
     def _check_gtids(self, lost: GtidSet | str) -> None:

@@ -97,7 +97,8 @@ def check_gtids(
     Returns what is ignored.
 
     Logs of a server are compared in the order of the GTIDs at their heads, whatever their names; the first head is
-    taken as it is. Heads after a damaged log are not compared: the error is raised when the log is read.
+    compared with the latest GTIDs of other servers only. Heads after a damaged log are not compared: the error is
+    raised when the log is read.
 
     Args:
         logs: the logs.
@@ -113,19 +114,13 @@ def check_gtids(
         MissingLogs: a head lists others, or a GTID is in logs of two servers.
         OSError: a log cannot be read.
     """
-    chains: dict[tuple[int, bool], list[tuple[LogFile, LogHead, GtidSet | LastGtids]]] = {}
-    for log, head in zip(logs, heads, strict=True):
-        before = None if head is None or head.is_relay_log else head.gtids_before()
-        if head is not None and before is not None:
-            chains.setdefault((head.server_id, head.context.is_mariadb), []).append((log, head, before))
-    found = _check_servers(logs, heads, read, servers, held, ignore_missing_logs=ignore_missing_logs)
-    for chain in chains.values():
-        stems: dict[str, int] = {}
-        for log, head, _ in chain:
-            stem = log_number(log_name(log.name))[0]
-            stems[stem] = min(head.created, stems.get(stem, head.created))
-        chain.sort(key=lambda one: (_count(one[2]), *_place(one[0], stems)))
-        continuity = GtidContinuity(after=after)
+    found: list[str] = []
+    if servers is None and len({head.server_id for head in heads if head is not None and head.first_gtid}) > 1:
+        servers = ServerGtids()
+    if servers is not None:
+        found += _check_servers(logs, heads, read, servers, held, ignore_missing_logs=ignore_missing_logs)
+    for (server_id, _), chain in _chains(logs, heads).items():
+        continuity = GtidContinuity(after=(*after, None if servers is None else servers.latest_of_others(server_id)))
         is_complete = True
         alike = [list(logs_alike) for _, logs_alike in groupby(chain, key=lambda one: one[2])]
         for number, logs_alike in enumerate(alike):
@@ -146,23 +141,38 @@ def check_gtids(
     return found
 
 
+_Chain = list[tuple[LogFile, "LogHead", "GtidSet | LastGtids"]]
+
+
+def _chains(logs: Sequence[LogFile], heads: Sequence[LogHead | None]) -> dict[tuple[int, bool], _Chain]:
+    """Return the logs of each server id and vendor with their heads, in the order of the GTIDs at the heads."""
+    chains: dict[tuple[int, bool], _Chain] = {}
+    for log, head in zip(logs, heads, strict=True):
+        before = None if head is None or head.is_relay_log else head.gtids_before()
+        if head is not None and before is not None:
+            chains.setdefault((head.server_id, head.context.is_mariadb), []).append((log, head, before))
+    for chain in chains.values():
+        stems: dict[str, int] = {}
+        for log, head, _ in chain:
+            stem = log_number(log_name(log.name))[0]
+            stems[stem] = min(head.created, stems.get(stem, head.created))
+        chain.sort(key=lambda one: (_count(one[2]), *_place(one[0], stems)))
+    return chains
+
+
 def _check_servers(
     logs: Sequence[LogFile],
     heads: Sequence[LogHead | None],
     read: ReadGtids,
-    servers: ServerGtids | None,
+    servers: ServerGtids,
     held: Container[str],
     *,
     ignore_missing_logs: bool,
 ) -> list[str]:
-    """Check that no GTID is in logs of two servers; return what is ignored. Nothing is read for one server alone."""
-    known = [(log, head) for log, head in zip(logs, heads, strict=True) if head is not None and head.first_gtid]
-    if servers is None and len({head.server_id for _, head in known}) < 2:
-        return []
-    servers = servers or ServerGtids()
+    """Check that no GTID is in logs of two servers; return what is ignored."""
     found = []
-    for log, head in known:
-        if head.is_relay_log or log.name in held:
+    for log, head in zip(logs, heads, strict=True):
+        if head is None or head.first_gtid is None or head.is_relay_log or log.name in held:
             continue
         servers.begin_log(head.server_id)
         with suppress(BinlogFormatError, UnsupportedFeature):  # raised when the log is read

@@ -237,14 +237,18 @@ def check_ends(
     found = []
     for (log, head), (following, _) in pairwise(zip(logs, heads, strict=True)):
         is_followed = log_number(log.name)[0] == log_number(following.name)[0]
-        if head is None or not is_followed or not head.in_use or head.context.is_mariadb:
-            continue
-        if server_version_numbers(head.context.server_version) < _CLEARS_IN_USE:
+        if head is None or not is_followed or not _is_unclosed(head):
             continue
         reason = f"the end of the log is missing: its flag IN_USE is set, although {base_name(following.name)} follows"
         error = MissingLogs(reason, file=log.name, hint=Hint.IGNORE_MISSING_LOGS)
         found.append(ignored(error, ignore_missing_logs=ignore_missing_logs))
     return found
+
+
+def _is_unclosed(head: LogHead) -> bool:
+    """Return whether a log has no end if another one follows it: its server clears the flag IN_USE before."""
+    is_cleared = not head.context.is_mariadb and server_version_numbers(head.context.server_version) >= _CLEARS_IN_USE
+    return head.in_use and is_cleared
 
 
 def missing_after(
@@ -303,6 +307,8 @@ def _missing_before(
         for name, one in new
         if one.server_id == head.server_id and log_number(log_name(name))[0] == stem
     }
+    if _is_unclosed(head) and any(one[1] == number + 1 and one[0] >= place[0] for one in own):
+        return "the end of this one, whose flag IN_USE is set although the target has the next one"
     known = (others | own.keys()) - {place}
     lower = [one for one in known if one[1] < number]
     since = _series_begin(place, known)
@@ -414,8 +420,9 @@ class GtidContinuity:
         self.last: Gtid | MariadbGtid | None = None
 
     def begin_series(self) -> None:
-        """Begin the logs of another series: their first head is taken as it is, unless the consumer has GTIDs."""
+        """Begin the logs of another server: their first head is compared with the latest GTIDs so far (failover)."""
         self._begun = self._known is not None
+        self._after = _latest([self.latest])
 
     @property
     def latest(self) -> str | None:
@@ -529,6 +536,11 @@ def _later(latest: Mapping[Tsid | tuple[int, int], int]) -> GtidSet:
         for source, number in latest.items()
         if isinstance(source, Tsid) and number + 1 < GNO_END
     )
+
+
+def later_gtids(gtids: GtidSet, known: GtidSet) -> GtidSet:
+    """Return the GTIDs that are after all known ones of their source; those of unknown sources are left out."""
+    return gtids.intersection(_later({source: end - 1 for source, end in _ends(known).items()}))
 
 
 def missing_gtids(file: str, gtids: str) -> MissingLogs:

@@ -99,6 +99,14 @@ class ServerGtids:
             source, numbers, _ = gtid_run(Gtid.parse(one) if ":" in one else MariadbGtid.parse(one), 0)
             self._logged.setdefault(server_id, {})[source] = [Interval(0, numbers.end)]
 
+    def latest_of_others(self, server_id: int) -> str:
+        """Return the latest GTID of each source in the logs of other servers, separated by commas."""
+        latest: dict[GtidSource, int] = {}
+        for server, logged in self._logged.items():
+            for source, intervals in logged.items() if server != server_id else ():
+                latest[source] = max(intervals[-1].end - 1, latest.get(source, 0))
+        return ",".join(_text(source, Interval(number, number + 1)) for source, number in latest.items())
+
     def to_json(self) -> list[Any]:
         """Return the stored form: server id, source and intervals."""
         return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +21,10 @@ from series_faults import (
     SqliteConsumer,
     group_starts,
     ids_of,
+    of_replica,
     replicating,
     run,
+    torn,
     write_series,
 )
 
@@ -290,3 +293,46 @@ def test_a_target_knows_the_gtids_of_servers_that_replicate_from_each_other(serv
     result = target.give([*a, *b])
     assert result.exit_code == 1
     assert "the log has transactions that another log has, too: " in result.stderr
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_a_hole_between_two_servers_in_one_call_is_missing(server: str, tmp_path: Path) -> None:
+    """Failover: the head of the first log of the new server lists later transactions of the old one."""
+    old = write_series(tmp_path / "old", server)
+    new = of_replica(tmp_path / "new", old, name="b", number=1, per_log=10)
+    given = [old[0], new[1]]  # 1 to 8, and 11 to 20
+    for command in (
+        ("undo", "-q", "-o", tmp_path / "to"),
+        ("copy", "-q", "-o", tmp_path / "to"),
+        ("export", "-q", "--to", tmp_path / "to"),
+        ("dump", "-q", "--format", "sql", "-o", tmp_path / "to"),
+        ("replay", "-q", "--to", f"sqlite:///{tmp_path}/x.db"),
+    ):
+        result = run(*command, *given)
+        assert (command[0], result.exit_code) == (command[0], 1)
+        assert (":9-10, which" if server == "GTIDs" else "0-1-10, which") in result.stderr
+        assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "anonymous"])
+def test_the_end_of_a_log_is_missing_before_one_that_the_target_has(server: str, tmp_path: Path) -> None:
+    """The logs are given in another order: MySQL had closed the log when it began the next one."""
+    logs = write_series(tmp_path / "good", server, begins=(0, 20))
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs[1:]).exit_code == 0
+    result = target.give([torn(logs[0], group_starts(logs[0])[4], tmp_path / "half")])
+    assert result.exit_code == 1
+    assert "whose flag IN_USE is set although the target has the next one" in result.stderr
+    assert target.give(logs[:1]).exit_code == 0
+    assert sorted(target.ids()) == list(ids_of(2))
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_a_log_that_was_empty_and_renamed_is_exported_once(server: str, tmp_path: Path) -> None:
+    """The empty log has no GTID, so the renamed one is known as another one."""
+    (log,) = write_series(tmp_path / "good", server, logs=1)
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give([torn(log, group_starts(log)[0], tmp_path / "empty")]).exit_code == 0
+    for given in (copied(log, "renamed", "other.000001"), log, log):
+        assert target.give([given]).exit_code == 0
+    assert target.ids() == Counter(ids_of(1))

@@ -114,13 +114,13 @@ class ExportLedger:
             ChangedLogs: the export contains a log with this head, which has other groups.
             OSError, UnsupportedFeature: the log cannot be read.
         """
-        changed = None
+        held = changed = None  # two entries: one of the empty log, and one of a renamed copy with groups
         for one in self.logs:
             match = one.match(log, identity, keyring)
-            if match is LogMatch.SAME:
-                return one
+            if match is LogMatch.SAME and (held is None or one.offset > held.offset):
+                held = one
             changed = one if match is LogMatch.CHANGED else changed
-        if changed is not None:
+        if held is None and changed is not None:
             raise ChangedLogs(
                 "the export has a log with the same head and other transactions: one of them is a repaired, filtered or"
                 " truncated copy",
@@ -129,7 +129,7 @@ class ExportLedger:
                 expected=f"the bytes of {changed.file} before this offset",
                 hint=("continue with the log that was exported", *self.new_target),
             )
-        return None
+        return held
 
     def add_logs(self, logs: Iterable[LogProgress]) -> None:
         """Add logs, or replace the entries of logs that are already in the ledger."""
