@@ -296,20 +296,20 @@ def _missing_before(
     of a server may go back.
     """
     stem, number, _ = log_number(log_name(file))
-    if (stem, number - 1, head.server_id) in given:
-        return None
+    is_continued = (stem, number - 1, head.server_id) in given
     own = {_place_of(one): one for one in held if _is_of_series(one, stem, head)}
     if number < 0 or not own:
-        return _missing_gtids(held, file, head)
+        return None if is_continued else _missing_gtids(held, file, head)
     place = head.created, number
     others = {
         (one.created, log_number(name)[1])
         for name, one in new
         if one.server_id == head.server_id and log_number(log_name(name))[0] == stem
     }
-    if _is_unclosed(head) and any(one[1] == number + 1 and one[0] >= place[0] for one in own):
-        return "the end of this one, whose flag IN_USE is set although the target has the next one"
     known = (others | own.keys()) - {place}
+    lost = None if (stem, number + 1, head.server_id) in given else _missing_later(file, head, known)
+    if is_continued:
+        return lost
     lower = [one for one in known if one[1] < number]
     since = _series_begin(place, known)
     has_twin = any(one[1] >= number for one in known)
@@ -317,19 +317,27 @@ def _missing_before(
     before = max(same, key=_number, default=None)
     if lower and number > 1 and (before is None or before[1] != number - 1):
         return SeriesGap(file, "", 1 if before is None else before[1] + 1, number - 1).numbers
-    after = min((one for one in known if one[1] > number + 1 and one[0] > place[0]), key=_number, default=None)
-    is_next_known = (stem, number + 1, head.server_id) in given or any(one[1] == number + 1 for one in known)
-    if after is not None and not is_next_known and _series_begin(after, known) <= place[0]:
-        return SeriesGap(file, "", number + 1, after[1] - 1).numbers
     last = None if before is None else own.get(before)
-    if before is None or last is None:
-        return None
+    if lost is not None or before is None or last is None:
+        return lost
     is_copy = before > place and head.first_gtid is None and any(one[0] == head.created for one in known)
     if is_copy or not continues(head, last.last_gtid):
         raise _repeated(file, head)
     rest = [] if last.is_complete else [f"{last.file} from {last.offset} on"]
     gtids = GtidContinuity(after=[one.last_gtid for one in held]).missing(head.gtids_before())
     return " and ".join([*rest, gtids] if gtids else rest) or None
+
+
+def _missing_later(file: str, head: LogHead, known: AbstractSet[tuple[int, int]]) -> str | None:
+    """Return what is missing between a new log and a later one that is known; the next one is not given."""
+    created, number = head.created, log_number(log_name(file))[1]
+    if any(one[1] == number + 1 for one in known):
+        is_followed = any(one[1] == number + 1 and one[0] >= created for one in known)
+        unclosed = "the end of this one, whose flag IN_USE is set although the target has the next one"
+        return unclosed if is_followed and _is_unclosed(head) else None
+    after = min((one for one in known if one[1] > number + 1 and one[0] > created), key=_number, default=None)
+    is_same_series = after is not None and _series_begin(after, known) <= created
+    return SeriesGap(file, "", number + 1, after[1] - 1).numbers if after is not None and is_same_series else None
 
 
 def _place_of(one: LogProgress) -> tuple[int, int]:

@@ -336,3 +336,20 @@ def test_a_log_that_was_empty_and_renamed_is_exported_once(server: str, tmp_path
     for given in (copied(log, "renamed", "other.000001"), log, log):
         assert target.give([given]).exit_code == 0
     assert target.ids() == Counter(ids_of(1))
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_log_is_missing_between_new_ones_and_one_that_the_target_has(server: str, tmp_path: Path) -> None:
+    """Earlier logs are given later, and the one before that of the target is left out, or its end."""
+    logs = write_series(tmp_path / "good", server, begins=(0, 20, 40, 60))
+    half = torn(logs[2], group_starts(logs[2])[4], tmp_path / "half")
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs[3:]).exit_code == 0
+    for given in (logs[:2], [*logs[:2], half]):
+        result = target.give(given)
+        if server == "MariaDB" and half in given:  # a server that crashed leaves the flag IN_USE
+            continue
+        assert result.exit_code == 1
+        assert "number 3" in result.stderr or "whose flag IN_USE is set" in result.stderr
+    assert target.give(logs).exit_code == 0
+    assert target.ids() == Counter(ids_of(4))
