@@ -132,6 +132,10 @@ class Hint(Enum):
         "leave out append=, partition_by=, condition=, and operations in where=",
         "leave out --append, --partition-by, and conditions on operations and values",
     )
+    REPLACE_EXPORT = (
+        "replace=True replaces the export",
+        "--force instead of --append replaces the export",
+    )
     EXPORT_EXISTS = (
         "append=True continues it, replace=True replaces it",
         "--append continues it, --force replaces it",
@@ -218,10 +222,16 @@ HintPart = str | Hint | HintAbout
 Hints = HintPart | tuple[HintPart, ...]
 
 
+def hints(hint: Hints | None) -> tuple[HintPart, ...]:
+    """Return the parts of a hint."""
+    if hint is None:
+        return ()
+    return hint if isinstance(hint, tuple) else (hint,)
+
+
 def hint_text(hint: Hints, surface: Surface = Surface.PYTHON) -> str:
     """Return a hint as text; the parts of a tuple are joined by `; `."""
-    parts = hint if isinstance(hint, tuple) else (hint,)
-    return "; ".join(part if isinstance(part, str) else part.text(surface) for part in parts)
+    return "; ".join(part if isinstance(part, str) else part.text(surface) for part in hints(hint))
 
 
 class BinlogError(Exception):

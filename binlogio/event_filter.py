@@ -100,6 +100,11 @@ class EventFilter:
         """Return True if the filter has a condition."""
         return self != EVERY_EVENT
 
+    def __str__(self) -> str:
+        """Return the conditions as text, which is the same in each process."""
+        values = ((one.name, getattr(self, one.name), getattr(EVERY_EVENT, one.name)) for one in fields(self))
+        return "; ".join(f"{name} {_condition_text(value)}" for name, value, default in values if value != default)
+
     @property
     def is_empty(self) -> bool:
         """True if a range or a set of the filter is empty, so that no change can match.
@@ -240,3 +245,12 @@ def _has(gtids: Gtids, gtid: str | None) -> bool:
 _OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # numbers of the kernel; 3: partial update
 _MARIADB_GTID: Final = r"\s*\d+-\d+-\d+\s*(?:,|\.\.|$)"  # domain-server-number
 EVERY_EVENT: Final = EventFilter()
+
+
+def _condition_text(value: object) -> str:
+    if isinstance(value, Range):
+        ends = (f"from {value.start}" if value.start > LOWEST else "", f"to {value.end}" if value.end < HIGHEST else "")
+        return " ".join(filter(None, ends))
+    if isinstance(value, AllExcept):
+        return f"all except {_condition_text(value.numbers)}"
+    return ", ".join(sorted(map(str, value))) if isinstance(value, frozenset | set) else str(value).replace("\n", "")

@@ -53,7 +53,8 @@ from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
-from binlogio.series.continuity import check_series, ignored, missing_gtids, shown
+from binlogio.series.continuity import check_series, ignored, later_gtids, logged_by_two, missing_gtids, shown
+from binlogio.series.gtid_history import ServerGtids
 from binlogio.storage.index_file import base_name, log_number
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
@@ -91,6 +92,7 @@ _MARIADB_BYTES: Final = np.array(
 _FLAGS_AT: Final = HEADER_SIZE - 2
 _CREATED: Final = slice(HEADER_SIZE + 2 + 50, HEADER_SIZE + 2 + 50 + 4)
 _ALGORITHM_AT: Final = -1 - CHECKSUM_SIZE
+_HIGHEST_NUMBER: Final = (1 << 64) - 1
 _DAY: Final = 86_400
 _EMPTIED: Final = 1  # results for edited groups, as numbered by the kernel
 _DROPPED: Final = 2
@@ -224,8 +226,20 @@ class CopiedGtids:
         self._runs: dict[Tsid, list[list[int]]] = {}
         self._mariadb = DomainState()
         self._held: tuple[bytes, ParseContext] | None = None
+        self._servers = ServerGtids()
+        self._of_two = ""  # GTIDs of the log that logs of other servers have
         self._highest: dict[tuple[int, int], int] = {}  # largest sequence number by MariaDB domain and server
         self._repeated = 0
+
+    def begin_log(self, server_id: int) -> None:
+        """Begin the log of a server."""
+        self._servers.begin_log(server_id)
+
+    def end_log(self) -> str:
+        """End the log; return GTIDs of it that logs of other servers have, as text."""
+        self._add_runs()
+        found, self._of_two = self._of_two, ""
+        return found
 
     @property
     def mysql(self) -> GtidSet:
@@ -240,6 +254,8 @@ class CopiedGtids:
             before = self._mysql.count
             self._mysql = self._mysql.union(GtidSet.from_intervals(found))
             self._repeated += sum(run.end - run.start for _, run in found) - (self._mysql.count - before)
+            for tsid, run in found:
+                self._of_two += self._servers.add((tsid.uuid.data, str(tsid.tag)), run)
             self._runs.clear()
 
     @property
@@ -265,11 +281,13 @@ class CopiedGtids:
             place = gtid.domain_id, gtid.server_id
             self._highest[place] = max(self._highest.get(place, 0), gtid.sequence_number)
 
-    def later(self, gtids: Iterable[MariadbGtid]) -> list[MariadbGtid]:
-        """Return the MariaDB GTIDs that are after all of their domain and server."""
+    def later(self, gtids: Iterable[MariadbGtid], unknown: int = -1) -> list[MariadbGtid]:
+        """Return the MariaDB GTIDs that are after all of their domain and server; after `unknown` if there is none."""
         self.confirm()
         return [
-            gtid for gtid in gtids if gtid.sequence_number > self._highest.get((gtid.domain_id, gtid.server_id), -1)
+            gtid
+            for gtid in gtids
+            if gtid.sequence_number > self._highest.get((gtid.domain_id, gtid.server_id), unknown)
         ]
 
     def add_groups(self, batch: EventBatch, begins: NDArray[np.int64], context: ParseContext) -> None:
@@ -353,6 +371,8 @@ class CopiedGtids:
         before = np.array([self._highest.get((domain_id, server_id), 0)], np.uint64)
         highest = np.maximum.accumulate(np.concatenate((before, numbers)))
         self._repeated += int(np.count_nonzero(numbers <= highest[:-1]))
+        run = Interval(int(numbers.min()), int(numbers.max()) + 1)
+        self._of_two += self._servers.add((domain_id, server_id), run)
         self._highest[domain_id, server_id] = int(highest[-1])
 
 
@@ -499,6 +519,7 @@ class LogCopier:
                 )
         self._last_time, self._last_server = events.description.header.timestamp, events.description.header.server_id
         self._is_relay_log = bool(events.description.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
+        self._state.begin_log(events.description.header.server_id)
         self._is_edited = self._options.edits or self._written_checksum != self._has_checksum
         self._editor.begin_log(events.description)
 
@@ -526,7 +547,7 @@ class LogCopier:
         if is_open:
             self.summary.unfinished.append(Position(self._name, self._group_offset))
             self.abandon_group()
-        self._state.confirm()
+        self._check_servers()
         if not self._chooses:
             self._begin_for_source()
         self._is_whole = not self._is_new
@@ -547,8 +568,19 @@ class LogCopier:
         return self._group_offset
 
     def _leave_source(self) -> None:
-        self._state.confirm()
+        self._check_servers()
         self._is_whole, self._end = False, None
+
+    def _check_servers(self) -> None:
+        """End the GTIDs of the source.
+
+        Raises:
+            MissingLogs: a source of another server has some of them, too, and that is not ignored.
+        """
+        found = self._state.end_log()
+        if found and not self._is_relay_log and self._ignores_missing_logs is not None:
+            error = logged_by_two(self._events.name, found)
+            self.summary.missing.append(ignored(error, ignore_missing_logs=self._ignores_missing_logs))
 
     # ----------------------------------------------------------------------------------------------------------- events
 
@@ -623,16 +655,18 @@ class LogCopier:
         if not self._is_first and self._has_holes:
             return
         is_checked = self._ignores_missing_logs is not None and not self._is_relay_log
-        is_checked &= self._is_next and self._number > self._start_place.number
+        is_checked &= self._number > self._start_place.number  # of another series: only with the latest of each source
         if code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
             before: GtidSet = self._parse(event).gtid_set
             if is_checked:
-                self._check_gtids(before.difference(self._state.mysql))
+                lost = before.difference(self._state.mysql)
+                self._check_gtids(lost if self._is_next else later_gtids(lost, self._state.mysql))
             self._state.add_mysql(before)
         elif code == EventType.MARIADB_GTID_LIST_EVENT:
             gtids = self._parse(event).gtids
             if is_checked:
-                self._check_gtids(",".join(map(str, self._state.later(gtids))))
+                later = self._state.later(gtids, -1 if self._is_next else _HIGHEST_NUMBER)
+                self._check_gtids(",".join(map(str, later)))
             self._state.add_mariadb(gtids)
 
     def _check_gtids(self, lost: GtidSet | str) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing, suppress
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.event_filter import HIGHEST
 from binlogio.events import GtidLogEvent
 from binlogio.gtid import GtidSet
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import GtidContinuity
-from binlogio.series.gtid_history import gtid_run
+from binlogio.series.continuity import GtidContinuity, ignored, logged_by_two
+from binlogio.series.gtid_history import ServerGtids, gtid_run, logged_intervals
 from binlogio.storage.index_file import log_name, log_number
+from binlogio.storage.log_file import LogFile
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -24,36 +28,44 @@ if TYPE_CHECKING:
     from binlogio.archive.observer import Damage
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
-    from binlogio.series.gtid_history import GtidRun
+    from binlogio.gtid.sets import Interval
+    from binlogio.series.gtid_history import GtidRun, GtidSource
     from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.log_file import LogFile
+    from binlogio.storage.log_file import OpenedLog
+
+ReadGtids = Callable[[LogFile], "dict[GtidSource, list[Interval]]"]
 
 
-def logged_gtids(log: LogFile, keyring: Keyring | None = None) -> list[GtidRun]:
-    """Return the GTIDs of the groups of a log, in their order. Reads the headers of all events.
+def logged_gtids(log: LogFile, keyring: Keyring | None = None, end: int = HIGHEST) -> dict[GtidSource, list[Interval]]:
+    """Return the GTIDs of the complete groups of a log that end before `end`. Reads the headers of all events.
 
     Raises:
         OSError: the log cannot be read.
         UnsupportedFeature: the log is encrypted, and the key is missing.
         BinlogFormatError: the log is damaged.
     """
+    if end < HIGHEST:
+        with closing(_FirstBytes(log.open(keyring), end)) as first:
+            return logged_gtids(LogFile(log.name, stream=cast("BinaryIO", first)), keyring)
     if is_compiled():
         from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
         found = _Gtids()
         try:
-            ArchiveSurvey(keyring, counts=False).walk(log, found)
+            open_group = ArchiveSurvey(keyring, counts=False).walk(log, found).open_group
         except UnusualFormatError:
             pass
         else:
-            return found.runs
+            return logged_intervals(found.runs) if open_group is None else logged_gtids(log, keyring, open_group)
     with BinlogReader([log], ReadOptions(open_payloads=False), keyring=keyring) as reader:
         events = (event for event in reader if isinstance(event, GtidLogEvent))
-        return [gtid_run(event.gtid, event.header.offset) for event in events if event.gtid is not None]
+        runs = [gtid_run(event.gtid, event.header.offset) for event in events if event.gtid is not None]
+        is_whole = reader.group is None
+        return logged_intervals(run for run in runs if is_whole or run.offset < reader.last_good_offset)
 
 
-def latest_gtids(log: LogFile, head: LogHead, keyring: Keyring | None = None) -> str | None:
+def latest_gtids(log: LogFile, head: LogHead, read: ReadGtids) -> str | None:
     """Return the latest GTID of each source up to the end of a log, as text; None if it has none or is damaged.
 
     Raises:
@@ -63,8 +75,7 @@ def latest_gtids(log: LogFile, head: LogHead, keyring: Keyring | None = None) ->
     continuity = GtidContinuity()
     continuity.take(head.gtids_before())
     try:
-        for run in logged_gtids(log, keyring):
-            continuity.add_run(run)
+        _add(read(log), continuity)
     except BinlogFormatError:
         return None
     return continuity.latest
@@ -73,42 +84,43 @@ def latest_gtids(log: LogFile, head: LogHead, keyring: Keyring | None = None) ->
 def check_gtids(
     logs: Sequence[LogFile],
     heads: Sequence[LogHead | None],
-    keyring: Keyring | None = None,
+    read: ReadGtids,
     *,
     new: Container[str] | None = None,
     after: Iterable[str | None] = (),
+    servers: ServerGtids | None = None,
+    held: Container[str] = (),
     ignore_missing_logs: bool = False,
 ) -> list[str]:
-    """Check that the heads of logs list only GTIDs that logs before them have; return what is ignored.
+    """Check that no log of another server has the GTIDs of a log, and that heads list only GTIDs that logs before have.
+
+    Returns what is ignored.
 
     Logs of a server are compared in the order of the GTIDs at their heads, whatever their names; the first head is
-    taken as it is. Heads after a damaged log are not compared: the error is raised when the log is read.
+    compared with the latest GTIDs of other servers only. Heads after a damaged log are not compared: the error is
+    raised when the log is read.
 
     Args:
         logs: the logs.
         heads: the heads of the logs (`known_heads`).
-        keyring: the keys of encrypted logs.
+        read: `logged_gtids`, which is called for most logs.
         new: the names of logs whose heads are compared; None: all.
         after: the latest GTIDs that a consumer has, of each source.
+        servers: the GTIDs that a consumer has, of each server; those of the logs are added.
+        held: the names of logs that the consumer has already.
         ignore_missing_logs: return what is missing instead of raising an error.
 
     Raises:
-        MissingLogs: a head lists others.
+        MissingLogs: a head lists others, or a GTID is in logs of two servers.
         OSError: a log cannot be read.
     """
-    chains: dict[tuple[int, bool], list[tuple[LogFile, LogHead, GtidSet | LastGtids]]] = {}
-    for log, head in zip(logs, heads, strict=True):
-        before = None if head is None or head.is_relay_log else head.gtids_before()
-        if head is not None and before is not None:
-            chains.setdefault((head.server_id, head.context.is_mariadb), []).append((log, head, before))
     found: list[str] = []
-    for chain in chains.values():
-        stems: dict[str, int] = {}
-        for log, head, _ in chain:
-            stem = log_number(log_name(log.name))[0]
-            stems[stem] = min(head.created, stems.get(stem, head.created))
-        chain.sort(key=lambda one: (_count(one[2]), *_place(one[0], stems)))
-        continuity = GtidContinuity(after=after)
+    if servers is None and len({head.server_id for head in heads if head is not None and head.first_gtid}) > 1:
+        servers = ServerGtids()
+    if servers is not None:
+        found += _check_servers(logs, heads, read, servers, held, ignore_missing_logs=ignore_missing_logs)
+    for (server_id, _), chain in _chains(logs, heads).items():
+        continuity = GtidContinuity(after=(*after, None if servers is None else servers.latest_of_others(server_id)))
         is_complete = True
         alike = [list(logs_alike) for _, logs_alike in groupby(chain, key=lambda one: one[2])]
         for number, logs_alike in enumerate(alike):
@@ -121,12 +133,59 @@ def check_gtids(
             if not any(new is None or log.name in new for log, _, _ in following):
                 continue
             try:
-                for run in (run for log, _, _ in logs_alike for run in logged_gtids(log, keyring)):
-                    continuity.add_run(run)
+                for log, _, _ in logs_alike:
+                    _add(read(log), continuity)
                 is_complete = True
             except (BinlogFormatError, UnsupportedFeature):
                 is_complete = False
     return found
+
+
+_Chain = list[tuple[LogFile, "LogHead", "GtidSet | LastGtids"]]
+
+
+def _chains(logs: Sequence[LogFile], heads: Sequence[LogHead | None]) -> dict[tuple[int, bool], _Chain]:
+    """Return the logs of each server id and vendor with their heads, in the order of the GTIDs at the heads."""
+    chains: dict[tuple[int, bool], _Chain] = {}
+    for log, head in zip(logs, heads, strict=True):
+        before = None if head is None or head.is_relay_log else head.gtids_before()
+        if head is not None and before is not None:
+            chains.setdefault((head.server_id, head.context.is_mariadb), []).append((log, head, before))
+    for chain in chains.values():
+        stems: dict[str, int] = {}
+        for log, head, _ in chain:
+            stem = log_number(log_name(log.name))[0]
+            stems[stem] = min(head.created, stems.get(stem, head.created))
+        chain.sort(key=lambda one: (_count(one[2]), *_place(one[0], stems)))
+    return chains
+
+
+def _check_servers(
+    logs: Sequence[LogFile],
+    heads: Sequence[LogHead | None],
+    read: ReadGtids,
+    servers: ServerGtids,
+    held: Container[str],
+    *,
+    ignore_missing_logs: bool,
+) -> list[str]:
+    """Check that no GTID is in logs of two servers; return what is ignored."""
+    found = []
+    for log, head in zip(logs, heads, strict=True):
+        if head is None or head.first_gtid is None or head.is_relay_log or log.name in held:
+            continue
+        servers.begin_log(head.server_id)
+        with suppress(BinlogFormatError, UnsupportedFeature):  # raised when the log is read
+            gtids = [(source, one) for source, intervals in read(log).items() for one in intervals]
+            twice = [text for source, numbers in gtids if (text := servers.add(source, numbers))]
+            found += [ignored(logged_by_two(log.name, text), ignore_missing_logs=ignore_missing_logs) for text in twice]
+    return found
+
+
+def _add(gtids: dict[GtidSource, list[Interval]], continuity: GtidContinuity) -> None:
+    for source, intervals in gtids.items():
+        for numbers in intervals:
+            continuity.add_run(source, numbers)
 
 
 def _place(log: LogFile, stems: dict[str, int]) -> tuple[int, int]:
@@ -138,6 +197,24 @@ def _place(log: LogFile, stems: dict[str, int]) -> tuple[int, int]:
 def _count(before: GtidSet | LastGtids) -> int:
     """Return the number of GTIDs at a head of MySQL. Sequence numbers of MariaDB may go back, and count nothing."""
     return sum(one.end - one.start for _, one in before) if isinstance(before, GtidSet) else 0
+
+
+class _FirstBytes:
+    """The first bytes of an open log, as a stream: it may grow, or end in an incomplete group."""
+
+    def __init__(self, opened: OpenedLog, size: int) -> None:
+        self._opened = opened
+        self._left = size
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes; empty at the end."""
+        data = self._opened.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        """Close the log."""
+        self._opened.close()
 
 
 class _Gtids:

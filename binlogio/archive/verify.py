@@ -26,6 +26,7 @@ from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.implementation import is_compiled
+from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.series.continuity import check_copies, check_ends, series_gaps
 from binlogio.series.gtid_history import NOTE, PROBLEM, GtidHistories, gtid_run
@@ -177,6 +178,7 @@ def verify_logs(
                 checked.add(PROBLEM, reason.removeprefix(f"{log.name}: "))
         try:
             check(log, checked)
+            checked.forget_incomplete(log, keyring)
         except UnsupportedFeature as exc:
             checked.add(PROBLEM, f"the log cannot be checked: {exc.reason}", offset=exc.offset)
         except BinlogError as exc:
@@ -384,6 +386,17 @@ class _CheckedLog:
         if end.open_group is not None:
             level = NOTE if end.in_use else PROBLEM
             self.add(level, "the last event group is incomplete", offset=end.open_group)
+
+    def forget_incomplete(self, log: LogFile, keyring: Keyring | None) -> None:
+        """Take back the GTID of an incomplete last group: a server that crashed may use it again."""
+        begin = None if self.log_end is None or self.is_relay else self.log_end.open_group
+        if begin is None:
+            return
+        with BinlogReader([log], ReadOptions(open_payloads=False, start_offset=begin), keyring=keyring) as reader:
+            event = next((one for one in reader if one.header.offset == begin), None)
+        if isinstance(event, GtidLogEvent) and event.gtid is not None:
+            run = gtid_run(event.gtid, begin)
+            self._history.forget(run.source, run.numbers.start)
 
     def compare_next(self, two: Sequence[LogFile], heads: Sequence[LogHead | None]) -> None:
         """Compare the end of a log, and the file name in its ROTATE, with the next log."""

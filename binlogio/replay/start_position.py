@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.columnar.splits.skipped_events import SkippedEvent, skipped_events
 from binlogio.constants import BINLOG_MAGIC, EventType
-from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, PositionError
+from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, PositionError, hints
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
@@ -36,7 +36,7 @@ from binlogio.storage.index_file import base_name, log_name, log_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from binlogio.errors import BinlogError, HintPart, Hints
+    from binlogio.errors import BinlogError
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
     from binlogio.replay.apply.progress import KeptLog, Progress
@@ -253,14 +253,8 @@ def _new_source(reader: BinlogReader, others: Sequence[Progress], bounds: Bounds
             _check_next_log(reader, other, bounds)
     except (PositionError, MissingLogs) as exc:
         refusal = exc
-    refusal.hint = (*_hints(refusal.hint), Hint.NEW_SOURCE)
+    refusal.hint = (*hints(refusal.hint), Hint.NEW_SOURCE)
     return refusal
-
-
-def _hints(hint: Hints | None) -> tuple[HintPart, ...]:
-    if hint is None:
-        return ()
-    return hint if isinstance(hint, tuple) else (hint,)
 
 
 def check_identity(log: KeptLog, name: str, found: LogIdentity | None) -> None:

@@ -52,7 +52,8 @@ from binlogio.replay.start_position import (
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
 from binlogio.selection.table_names import matches
-from binlogio.series.continuity import GtidContinuity
+from binlogio.series.continuity import GtidContinuity, ignored, logged_by_two
+from binlogio.series.gtid_history import ServerGtids, gtid_run
 from binlogio.series.identity import LogIdentity, fingerprint, log_identity
 from binlogio.series.log_head import before_of
 from binlogio.series.progress import LogProgress
@@ -346,11 +347,13 @@ class TransactionReader:
         *,
         tells_cascades: bool = True,
         continuity: GtidContinuity | None = None,
+        servers: ServerGtids | None = None,
         ignore_missing_logs: bool = False,
     ) -> None:
         self.unfinished = False
         self.missing: Final[list[str]] = []
         self._continuity = continuity or GtidContinuity()
+        self._servers = servers or ServerGtids()
         self._ignores_missing_logs = ignore_missing_logs
         self._tells_cascades = tells_cascades
         self.logs: Final[dict[str, KeptLog]] = {}
@@ -471,6 +474,7 @@ class TransactionReader:
         is_other = self._log_file is not None and log_number(name)[0] != log_number(log_name(self._log_file))[0]
         if is_other and last_server != self._server_id:
             self._continuity.begin_series()
+        self._servers.begin_log(self._server_id)
         self.begun = Position(name, event.header.offset + event.header.event_size)
         self._log_file, self._in_use = file, bool(event.header.flags & HeaderFlag.BINLOG_IN_USE)
         log = self._reader.log
@@ -543,6 +547,20 @@ class TransactionReader:
             self._continuity.check(before_of(event), file, ignore_missing_logs=self._ignores_missing_logs)
         )
 
+    def _add_gtid(self, gtid: Gtid | MariadbGtid | None, *, is_filtered: bool) -> None:
+        """Take the GTID of a group. A target that keeps GTIDs skips those that it has.
+
+        Raises:
+            MissingLogs: a log of another server has the transaction, too.
+        """
+        self._continuity.add(gtid)
+        if gtid is None or is_filtered or self._is_relay_log or self._kept.gtids is not None:
+            return
+        run = gtid_run(gtid, 0)
+        if found := self._servers.add(run.source, run.numbers):
+            error = logged_by_two(self._reader.position.file, found)
+            self.missing.append(ignored(error, ignore_missing_logs=self._ignores_missing_logs))
+
     def _position(self, offset: int) -> Position:
         return Position(log_name(self._reader.position.file), offset)
 
@@ -566,7 +584,7 @@ class TransactionReader:
             clock = Clock(group.last_committed or NO_CLOCK, group.sequence_number or NO_CLOCK)
         starts_file, self._starts_file = self._starts_file, False
         self._mark(group.offset)
-        self._continuity.add(group.gtid)
+        self._add_gtid(group.gtid, is_filtered=is_filtered)
         self._last = Position(start.file, group.end)
         return LoggedTransaction(
             path=self._reader.position.file,
@@ -595,12 +613,12 @@ class TransactionReader:
         self._group = self._end = None
         if group is None or end is None:
             return
-        self._continuity.add(group.gtid)
-        self._last = Position(group.start.file, end.offset)
         steps, outcome = tuple(group.steps), group.outcome
         is_filtered = group.is_before_start or not self._filter.groups.wants_group(
             group.timestamp, group.gtid, group.server_id
         )
+        self._add_gtid(group.gtid, is_filtered=is_filtered)
+        self._last = Position(group.start.file, end.offset)
         if outcome == "prepare" and group.xid is not None:
             self._skipped.prepared.pop(group.xid, None)
             self.prepared[group.xid] = steps  # XA COMMIT determines whether they are applied

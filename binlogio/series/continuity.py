@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from binlogio.event_filter import Gtids
-    from binlogio.series.gtid_history import GtidRun
+    from binlogio.series.gtid_history import GtidSource
     from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.series.progress import LogProgress
     from binlogio.storage.keyring import Keyring
@@ -237,14 +237,18 @@ def check_ends(
     found = []
     for (log, head), (following, _) in pairwise(zip(logs, heads, strict=True)):
         is_followed = log_number(log.name)[0] == log_number(following.name)[0]
-        if head is None or not is_followed or not head.in_use or head.context.is_mariadb:
-            continue
-        if server_version_numbers(head.context.server_version) < _CLEARS_IN_USE:
+        if head is None or not is_followed or not _is_unclosed(head):
             continue
         reason = f"the end of the log is missing: its flag IN_USE is set, although {base_name(following.name)} follows"
         error = MissingLogs(reason, file=log.name, hint=Hint.IGNORE_MISSING_LOGS)
         found.append(ignored(error, ignore_missing_logs=ignore_missing_logs))
     return found
+
+
+def _is_unclosed(head: LogHead) -> bool:
+    """Return whether a log has no end if another one follows it: its server clears the flag IN_USE before."""
+    is_cleared = not head.context.is_mariadb and server_version_numbers(head.context.server_version) >= _CLEARS_IN_USE
+    return head.in_use and is_cleared
 
 
 def missing_after(
@@ -292,11 +296,10 @@ def _missing_before(
     of a server may go back.
     """
     stem, number, _ = log_number(log_name(file))
-    if (stem, number - 1, head.server_id) in given:
-        return None
+    is_continued = (stem, number - 1, head.server_id) in given
     own = {_place_of(one): one for one in held if _is_of_series(one, stem, head)}
     if number < 0 or not own:
-        return _missing_gtids(held, file, head)
+        return None if is_continued else _missing_gtids(held, file, head)
     place = head.created, number
     others = {
         (one.created, log_number(name)[1])
@@ -304,6 +307,9 @@ def _missing_before(
         if one.server_id == head.server_id and log_number(log_name(name))[0] == stem
     }
     known = (others | own.keys()) - {place}
+    lost = None if (stem, number + 1, head.server_id) in given else _missing_later(file, head, known)
+    if is_continued:
+        return lost
     lower = [one for one in known if one[1] < number]
     since = _series_begin(place, known)
     has_twin = any(one[1] >= number for one in known)
@@ -311,19 +317,27 @@ def _missing_before(
     before = max(same, key=_number, default=None)
     if lower and number > 1 and (before is None or before[1] != number - 1):
         return SeriesGap(file, "", 1 if before is None else before[1] + 1, number - 1).numbers
-    after = min((one for one in known if one[1] > number + 1 and one[0] > place[0]), key=_number, default=None)
-    is_next_known = (stem, number + 1, head.server_id) in given or any(one[1] == number + 1 for one in known)
-    if after is not None and not is_next_known and _series_begin(after, known) <= place[0]:
-        return SeriesGap(file, "", number + 1, after[1] - 1).numbers
     last = None if before is None else own.get(before)
-    if before is None or last is None:
-        return None
+    if lost is not None or before is None or last is None:
+        return lost
     is_copy = before > place and head.first_gtid is None and any(one[0] == head.created for one in known)
     if is_copy or not continues(head, last.last_gtid):
         raise _repeated(file, head)
     rest = [] if last.is_complete else [f"{last.file} from {last.offset} on"]
     gtids = GtidContinuity(after=[one.last_gtid for one in held]).missing(head.gtids_before())
     return " and ".join([*rest, gtids] if gtids else rest) or None
+
+
+def _missing_later(file: str, head: LogHead, known: AbstractSet[tuple[int, int]]) -> str | None:
+    """Return what is missing between a new log and a later one that is known; the next one is not given."""
+    created, number = head.created, log_number(log_name(file))[1]
+    if any(one[1] == number + 1 for one in known):
+        is_followed = any(one[1] == number + 1 and one[0] >= created for one in known)
+        unclosed = "the end of this one, whose flag IN_USE is set although the target has the next one"
+        return unclosed if is_followed and _is_unclosed(head) else None
+    after = min((one for one in known if one[1] > number + 1 and one[0] > created), key=_number, default=None)
+    is_same_series = after is not None and _series_begin(after, known) <= created
+    return SeriesGap(file, "", number + 1, after[1] - 1).numbers if after is not None and is_same_series else None
 
 
 def _place_of(one: LogProgress) -> tuple[int, int]:
@@ -414,8 +428,9 @@ class GtidContinuity:
         self.last: Gtid | MariadbGtid | None = None
 
     def begin_series(self) -> None:
-        """Begin the logs of another series: their first head is taken as it is, unless the consumer has GTIDs."""
+        """Begin the logs of another server: their first head is compared with the latest GTIDs so far (failover)."""
         self._begun = self._known is not None
+        self._after = _latest([self.latest])
 
     @property
     def latest(self) -> str | None:
@@ -450,9 +465,8 @@ class GtidContinuity:
             else:
                 self._runs.append((tsid, Interval(gtid.gno, gtid.gno + 1)))
 
-    def add_run(self, run: GtidRun) -> None:
+    def add_run(self, source: GtidSource, numbers: Interval) -> None:
         """Take consecutive GTIDs of groups."""
-        source, numbers = run.source, run.numbers
         if isinstance(source[0], bytes):
             self._runs.append((Tsid(Uuid(source[0]), Tag(str(source[1]))), numbers))
         else:
@@ -532,11 +546,25 @@ def _later(latest: Mapping[Tsid | tuple[int, int], int]) -> GtidSet:
     )
 
 
+def later_gtids(gtids: GtidSet, known: GtidSet) -> GtidSet:
+    """Return the GTIDs that are after all known ones of their source; those of unknown sources are left out."""
+    return gtids.intersection(_later({source: end - 1 for source, end in _ends(known).items()}))
+
+
 def missing_gtids(file: str, gtids: str) -> MissingLogs:
     """Return the error for GTIDs at the head of a log that neither the logs before it nor the consumer have."""
     return MissingLogs(
         f"transactions are missing before this log: {gtids}, which its head lists", file=file,
         hint=Hint.IGNORE_MISSING_LOGS,
+    )  # fmt: skip
+
+
+def logged_by_two(file: str, gtids: str) -> MissingLogs:
+    """Return the error for GTIDs that logs of another server have, too (`ServerGtids`)."""
+    return MissingLogs(
+        f"the log has transactions that another log has, too: {gtids}", file=file,
+        hint="the servers replicate from each other: give the logs of one of them, or write the transactions that only"
+        " this log has into a log of their own (binlogio copy --exclude-gtids)",
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ class GrowingLog:
         self._logs = logs
         self._wait = wait
         self._file: Any = None
-        self._next: str | None = None
+        self._before = b""  # the last bytes that were read
 
     def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes, and wait until at least one is available; empty at the end.
@@ -87,6 +87,8 @@ class GrowingLog:
             following = self._following(is_there=is_there)  # searched before the read, so that no bytes are missed
             data: bytes = self._file.read(size)
             if data:
+                self._check_before(len(data))
+                self._before = (self._before + data)[-_COMPARED:]
                 return data
             if following is not None:
                 self._check_next(following)
@@ -99,6 +101,17 @@ class GrowingLog:
             if absent > _MOST_WAITS:
                 raise self._changed("the log was deleted, and there is no later one")
             self._wait()
+
+    def _check_before(self, size: int) -> None:
+        """Check that the file still has the bytes that were read before the last `size` ones.
+
+        Raises:
+            ChangedLogs: it has others.
+        """
+        at = self._file.tell() - size
+        start = max(at - len(self._before), min(_SKIPPED, at))
+        if os.pread(self._file.fileno(), at - start, start) != self._before[len(self._before) - (at - start) :]:
+            raise self._changed("its bytes before have changed: it was truncated, and has grown again")
 
     def _is_there(self) -> bool:
         """Return whether the open file has the name of the log; a copy of it that has the name is opened instead.

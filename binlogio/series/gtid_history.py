@@ -9,14 +9,14 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_right
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.gtid.sets import Interval, merge_intervals, subtract_intervals
 from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PROBLEM: Final = "problem"
 NOTE: Final = "note"
@@ -42,6 +42,93 @@ def gtid_run(gtid: Gtid | MariadbGtid, offset: int) -> GtidRun:
     return GtidRun((gtid.uuid.data, str(gtid.tag)), Interval(gtid.gno, gtid.gno + 1), offset)
 
 
+def logged_intervals(runs: Iterable[GtidRun]) -> dict[GtidSource, list[Interval]]:
+    """Return the GTIDs of a log by source.
+
+    Of MariaDB all numbers from the first to the last one of a source: other sources have those between them.
+    """
+    found: dict[GtidSource, list[Interval]] = {}
+    for source, numbers, _ in runs:
+        found.setdefault(source, []).append(numbers)
+    for source, intervals in found.items():
+        if isinstance(source[0], int):
+            found[source] = [Interval(min(one.start for one in intervals), max(one.end for one in intervals))]
+        else:
+            found[source] = list(merge_intervals(intervals))
+    return found
+
+
+class ServerGtids:
+    """The GTIDs in the logs of each server: one that is in logs of two servers is there twice.
+
+    Servers that replicate from each other log the same transactions (`log_replica_updates`). If a server logs a GTID
+    again, it has begun a new series (RESET).
+    """
+
+    def __init__(self) -> None:
+        self._logged: dict[int, dict[GtidSource, list[Interval]]] = {}
+        self._own: dict[GtidSource, list[Interval]] = {}
+        self._others: list[tuple[int, dict[GtidSource, list[Interval]]]] = []
+        self._first: dict[GtidSource, int] = {}
+
+    def begin_log(self, server_id: int) -> None:
+        """Begin a log of a server."""
+        self._own = self._logged.setdefault(server_id, {})
+        self._others = [(server, logged) for server, logged in self._logged.items() if server != server_id]
+        self._first = {}
+
+    def add(self, source: GtidSource, numbers: Interval) -> str:
+        """Add GTIDs of the log. Returns those that logs of another server have, only once for a log; empty: none."""
+        start = numbers.start
+        if isinstance(source[0], int):  # as `logged_intervals`
+            start = min(start, self._first.setdefault(source, start))
+        intervals = self._own.setdefault(source, [])
+        if intervals and intervals[-1].start <= start <= intervals[-1].end <= numbers.end:
+            intervals[-1] = Interval(intervals[-1].start, numbers.end)
+        else:
+            _insert(intervals, Interval(start, numbers.end))
+        for server, logged in self._others:
+            if found := _overlap(logged.get(source, []), numbers):
+                self._others = []
+                return f"{_texts({source: found})}, of the server with id {server}"
+        return ""
+
+    def add_latest(self, server_id: int, gtids: Iterable[str | None]) -> None:
+        """Add all GTIDs up to the latest ones of their sources, which are separated by commas, to those of a server."""
+        for one in (one for text in gtids if text for one in text.split(",")):
+            source, numbers, _ = gtid_run(Gtid.parse(one) if ":" in one else MariadbGtid.parse(one), 0)
+            self._logged.setdefault(server_id, {})[source] = [Interval(0, numbers.end)]
+
+    def latest_of_others(self, server_id: int) -> str:
+        """Return the latest GTID of each source in the logs of other servers, separated by commas."""
+        latest: dict[GtidSource, int] = {}
+        for server, logged in self._logged.items():
+            for source, intervals in logged.items() if server != server_id else ():
+                latest[source] = max(intervals[-1].end - 1, latest.get(source, 0))
+        return ",".join(_text(source, Interval(number, number + 1)) for source, number in latest.items())
+
+    def to_json(self) -> list[Any]:
+        """Return the stored form: server id, source and intervals."""
+        return [
+            [server, source[0].hex() if isinstance(source[0], bytes) else source[0], source[1], intervals]
+            for server, logged in self._logged.items()
+            for source, intervals in logged.items()
+        ]
+
+    @classmethod
+    def from_json(cls, value: Any) -> ServerGtids:
+        """Parse what `to_json` returned.
+
+        Raises:
+            ValueError, TypeError: it is something else.
+        """
+        found = cls()
+        for server, name, part, intervals in value:
+            source = (bytes.fromhex(name), part) if isinstance(name, str) else (name, part)
+            found._logged.setdefault(server, {})[source] = [Interval(start, end) for start, end in intervals]
+        return found
+
+
 class GtidHistories:
     """GTID histories by series of logs."""
 
@@ -65,6 +152,7 @@ class GtidHistory:
         self._logged: dict[GtidSource, list[Interval]] = {}
         self._before: dict[GtidSource, list[Interval]] = {}  # GTIDs of logs before the archive
         self._last: dict[GtidSource, int] = {}
+        self._previous: dict[GtidSource, int | None] = {}  # the one before the last
         self._domains: dict[int, int] = {}  # largest sequence number by MariaDB domain
         self._skipped: dict[GtidSource, list[Interval]] = {}  # gaps in the heads: the server had larger GTIDs already
         self._begun = False
@@ -88,8 +176,19 @@ class GtidHistory:
             if run.start <= highest and (last is None or run.start > last):
                 yield NOTE, f"the domain goes backwards: {_text(source, run)} after number {highest}"
             self._domains[source[0]] = max(highest, run.end - 1)
+        self._previous[source] = last if run.end == run.start + 1 else run.end - 2
         self._last[source] = run.end - 1
         _insert(intervals, run)
+
+    def forget(self, source: GtidSource, number: int) -> None:
+        """Take back the last GTID of the log: its group is incomplete."""
+        logged, previous = tuple(self._logged.get(source, ())), self._previous.get(source)
+        self._logged[source] = list(subtract_intervals(logged, (Interval(number, number + 1),)))
+        if self._last.pop(source, None) is not None and previous is not None:
+            self._last[source] = previous
+        if isinstance(source[0], int):
+            domain = [last for one, last in self._last.items() if one[0] == source[0]]
+            self._domains[source[0]] = max(domain, default=0)
 
     def compare(self, before: dict[GtidSource, list[Interval]]) -> Iterator[str]:
         """Compare PREVIOUS_GTIDS with the GTIDs so far. Yields the differences, and adds missing GTIDs."""

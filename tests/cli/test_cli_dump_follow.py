@@ -251,3 +251,14 @@ def test_a_log_that_was_truncated_is_an_error(followed: tuple[BinlogWriter, Any,
 
     with pytest.raises(ChangedLogs, match="it was truncated"):
         follow(copied, truncate)
+
+    def rewrite() -> None:
+        data = (folder / "binlog.000001").read_bytes()
+        with copied.open("r+b") as file:
+            file.truncate(200)
+            file.seek(200)
+            file.write(bytes(200) + data[400:] + bytes(100))
+
+    copied.write_bytes((folder / "binlog.000001").read_bytes())
+    with pytest.raises(ChangedLogs, match="it was truncated, and has grown again"):
+        follow(copied, rewrite)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections import Counter
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
-from binlogio.errors import MissingLogs
+from binlogio.archive.export import export
+from binlogio.errors import ExportError, MissingLogs
 from series_faults import (
     FAULTS,
+    KEYRING,
     PER_LOG,
     READS,
     SERVERS,
@@ -21,7 +24,10 @@ from series_faults import (
     SqliteConsumer,
     group_starts,
     ids_of,
+    of_replica,
+    repaired,
     run,
+    torn,
     write_series,
 )
 
@@ -333,3 +339,132 @@ def test_all_files_of_a_series_may_be_given(tmp_path: Path) -> None:
         assert (result.exit_code, result.output.splitlines()[-1][:13]) == (0, "3 of 3 fine, ")
     for command in (("info",), ("stats", "-q"), ("dump", "-q"), ("copy", "-q", "-o", tmp_path / "to")):
         assert (command[0], run(*command, *files).exit_code) == (command[0], 0)
+
+
+@pytest.mark.parametrize(("server", "gtid"), [("GTIDs", ":5 "), ("MariaDB", "0-1-5 ")])
+def test_an_incomplete_group_is_missing_after_a_failover(server: str, gtid: str, tmp_path: Path) -> None:
+    """An export has the groups before it, and the head of the log of the replica lists its GTID."""
+    logs = write_series(tmp_path / "good", server)
+    half = torn(logs[0], group_starts(logs[0])[4] + 90, tmp_path / "half")
+    replica = of_replica(tmp_path / "replica", logs, name="b", number=1, per_log=5)
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give([half]).exit_code == 0
+    result = target.give(replica[1:])
+
+    assert result.exit_code == 1
+    assert gtid in result.stderr
+    assert sorted(target.ids()) == [1, 2, 3, 4]
+
+
+def test_an_incomplete_group_at_the_end_of_a_log_is_missing(tmp_path: Path) -> None:
+    """MariaDB leaves the flag IN_USE after a crash: only the head of the next log shows that the group was logged."""
+    logs = write_series(tmp_path / "good", "MariaDB")
+    half = torn(logs[0], group_starts(logs[0])[7] + 90, tmp_path / "half")
+    for command in (
+        ("export", "-q", "--to"),
+        ("dump", "-q", "--format", "sql", "-o"),
+        ("copy", "-q", "--out"),
+        ("undo", "-q", "-o"),
+    ):
+        result = run(*command, tmp_path / "to", half, *logs[1:])
+        assert (command[0], result.exit_code) == (command[0], 1)
+        assert "0-1-8, which its head lists" in result.stderr
+        assert not (tmp_path / "to").exists()
+    result = run("verify", half, *(shutil.copy(log, half.parent) for log in logs[1:]))
+    assert result.exit_code == 1
+    assert "GTID_LIST has 0-1-8, but the last one before is 0-1-7" in result.output
+
+
+def test_a_crashed_server_uses_the_gtid_of_an_incomplete_group_again(tmp_path: Path) -> None:
+    """MariaDB leaves the group in the log: nothing is missing, and nothing is there twice."""
+    logs = write_series(tmp_path / "good", "MariaDB", logs=1)
+    half = torn(logs[0], group_starts(logs[0])[6] + 90, tmp_path / "half")
+    arguments = ("--merge", "--max-groups", "6", "--basename", "binlog", "--out", tmp_path / "again")
+    assert run("copy", "-q", *arguments, *logs).exit_code == 0
+    given = [half, shutil.copy(tmp_path / "again" / "binlog.000002", half.parent)]
+    for command in (
+        ("verify",),
+        ("export", "-q", "--to", tmp_path / "export"),
+        ("dump", "-q", "--format", "sql", "-o", tmp_path / "sql"),
+        ("copy", "-q", "--out", tmp_path / "copy"),
+        ("undo", "-q", "-o", tmp_path / "undo"),
+        ("replay", "-q", "--to", f"sqlite:///{tmp_path}/x.db"),
+    ):
+        assert (command[0], run(*command, *given).exit_code) == (command[0], 0)
+
+
+def test_a_start_position_is_one_of_the_first_export(tmp_path: Path) -> None:
+    """The options of an export are the same in each call: the position is not one in the first log of a later call."""
+    logs = write_series(tmp_path / "good", "GTIDs")
+    start = str(group_starts(logs[0])[3])
+    target = ExportConsumer(tmp_path, "jsonl")
+    for given in ([logs[0]], [logs[1]], logs):
+        assert target.give(given, "--start-position", start).exit_code == 0
+    assert sorted(target.ids()) == list(ids_of(3)[3:])
+
+
+def test_an_export_up_to_a_position_or_of_a_stream_is_not_continued(tmp_path: Path) -> None:
+    """What follows the position, or was in the stream, is not known to be exported or not."""
+    logs = write_series(tmp_path / "good", "GTIDs", logs=2)
+    target = ExportConsumer(tmp_path, "jsonl")
+    stop = ("--stop-position", str(group_starts(logs[0])[3]))
+    assert target.give(logs[:1], *stop).exit_code == 0
+    result = target.give(logs, *stop)
+    assert result.exit_code == 2
+    assert "the export cannot be continued, found an export up to a stop position" in result.stderr
+    assert sorted(target.ids()) == [1, 2, 3]
+
+    with logs[0].open("rb") as stream:
+        export(stream, tmp_path / "of a stream")
+    with pytest.raises(ExportError, match="found an export of a stream"):
+        export(logs, tmp_path / "of a stream", append=True)
+    with logs[1].open("rb") as stream, pytest.raises(ExportError, match="is continued with files, found a stream"):
+        export(stream, tmp_path / "new", append=True)
+
+
+def test_messages_about_an_export_name_ways_out(tmp_path: Path) -> None:
+    """Conditions are the same text in each process, and not the form of a Python object."""
+    logs = write_series(tmp_path / "good", "GTIDs")
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs[:1], "--stop-datetime", "2023-11-14 22:13:22").exit_code == 0
+    result = target.give(logs, "--operation", "update,insert")
+    assert "expected timestamp to 1700000002, found ops insert, update (" in result.stderr
+    assert result.stderr.endswith("export to a new target; --force instead of --append replaces the export)\n")
+
+    calls = repaired(tmp_path / "repaired", "GTIDs")
+    target = ExportConsumer(tmp_path / "repaired", "jsonl")
+    assert target.give(calls.first).exit_code == 0
+    result = target.give(calls.then)
+    assert result.stderr.endswith("export to a new target; --force instead of --append replaces the export)\n")
+
+
+def test_an_error_after_an_ignored_hole_names_it(tmp_path: Path) -> None:
+    logs = write_series(tmp_path / "good", "GTIDs")
+    data = bytearray(logs[2].read_bytes())
+    data[group_starts(logs[2])[4] + 30] ^= 0xFF
+    logs[2].write_bytes(data)
+    result = SqliteConsumer(tmp_path).give([logs[0], logs[2]], "--ignore-missing-logs")
+    assert result.exit_code == 1
+    assert "the event's checksum is wrong" in result.stderr
+    assert f"missing logs were ignored before: {logs[2]}: logs are missing before this one: number 2" in result.stderr
+
+
+def test_verify_names_what_is_not_fine_beside_the_logs(tmp_path: Path) -> None:
+    calls = repaired(tmp_path, "GTIDs")
+    result = run("verify", *calls.first)
+    assert result.exit_code == 1
+    assert result.output.splitlines()[-1].endswith("1 of 1 fine, 2,211 bytes; not fine: GTIDs")
+
+
+def test_a_compressed_file_of_an_encrypted_log_has_to_be_decompressed(tmp_path: Path) -> None:
+    """The keyring alone does not help."""
+    logs = write_series(tmp_path / "good", "GTIDs", logs=1)
+    keyring = tmp_path / "keyring"
+    keyring.write_text(json.dumps({name: key.hex() for name, key in KEYRING.items()}))
+    options = ("--encrypt", "--keyring", keyring, "-o", tmp_path / "encrypted")
+    assert run("copy", "-q", *options, *logs).exit_code == 0
+    packed = tmp_path / "encrypted.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "encrypted").read_bytes()))
+    result = run("dump", "-q", "--keyring", keyring, packed)
+    assert result.exit_code == 3
+    assert "(decompress the file; give the server's keyring with --keyring)" in result.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from real_servers import Instance, vendor
 from series.test_missing_logs import COMPLETE
-from series_faults import FAULTS, run
+from series_faults import FAULTS, PER_LOG, ids_of, replicating, run
 from target_servers import connect, emptied, url
 
 if TYPE_CHECKING:
@@ -108,3 +108,12 @@ def test_replay_that_keeps_gtids_of_mariadb(mariadb: Instance, fault: str, tmp_p
     assert (codes[-1] == 0) == (fault in COMPLETE)
     if codes[-1] == 0:
         assert sorted(target.ids()) == sorted(calls.ids)
+
+
+@pytest.mark.parametrize("workers", ["1", "4"])
+def test_logs_of_servers_that_replicate_from_each_other(mysql: Instance, workers: str, tmp_path: Path) -> None:
+    """A target that keeps GTIDs skips those that it has."""
+    target = ServerConsumer(mysql, "RESET BINARY LOGS AND GTIDS", "--workers", workers)
+    a, b = replicating(tmp_path, "GTIDs")
+    assert target.give([*a, *b]).exit_code == 0
+    assert sorted(target.ids()) == [*ids_of(2), *range(100, 100 + 2 * PER_LOG)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,10 @@ from series_faults import (
     SqliteConsumer,
     group_starts,
     ids_of,
+    of_replica,
+    replicating,
     run,
+    torn,
     write_series,
 )
 
@@ -243,3 +247,109 @@ def test_a_compressed_copy_without_gtids_is_there_twice(tmp_path: Path) -> None:
             result = run(*command, *([tmp_path / "to"] if command[0] != "verify" else []), *logs, copy)
             assert (command[0], result.exit_code) == (command[0], 1)
             assert "the log is given twice" in result.output
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_servers_that_replicate_from_each_other_log_the_same_transactions(server: str, tmp_path: Path) -> None:
+    """Logs of both of them, in one call: the transactions are there twice."""
+    a, b = replicating(tmp_path, server)
+    assert run("dump", "-q", "--format", "sql", "-o", tmp_path / "sql", *a).exit_code == 0
+    for command in (
+        *(one for one in WRITING if one[0] != "repair"),
+        ("copy", "-q", "--basename", "both", "--out"),
+        ("replay", "-q", "--workers", "1", "--to"),
+        ("replay", "-q", "--workers", "4", "--to"),
+    ):
+        to = f"sqlite:///{tmp_path}/to" if command[0] == "replay" else tmp_path / "to"
+        result = run(*command, to, *a, *b)
+        assert (command, result.exit_code) == (command, 1)
+        assert "the log has transactions that another log has, too: " in result.stderr
+        assert command[0] == "replay" or not (tmp_path / "to").exists()
+        (tmp_path / "to").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_an_export_knows_the_gtids_of_servers_that_replicate_from_each_other(server: str, tmp_path: Path) -> None:
+    """What a server has from the other one is not exported again, whichever is continued; a RESET repeats nothing."""
+    a, b = replicating(tmp_path, server)
+    target = ExportConsumer(tmp_path, "jsonl")
+    for given in (a[:1], b[:1]):  # what each one has logged itself
+        assert target.give(given).exit_code == 0
+    for given in (a, b):
+        result = target.give(given)
+        assert result.exit_code == 1
+        assert "the log has transactions that another log has, too: " in result.stderr
+    (again,) = write_series(tmp_path / "again", server, first_id=200, logs=1, since=1_700_009_000)
+    assert target.give([again.rename(tmp_path / "a.000001")]).exit_code == 0
+    assert sorted(target.ids()) == [*ids_of(2), *range(100, 100 + 2 * PER_LOG), *range(200, 200 + PER_LOG)]
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_a_target_knows_the_gtids_of_servers_that_replicate_from_each_other(server: str, tmp_path: Path) -> None:
+    """By the latest GTIDs at its position: the log of the other server was not given before."""
+    a, b = replicating(tmp_path, server)
+    target = SqliteConsumer(tmp_path)
+    assert target.give(a).exit_code == 0
+    result = target.give([*a, *b])
+    assert result.exit_code == 1
+    assert "the log has transactions that another log has, too: " in result.stderr
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_a_hole_between_two_servers_in_one_call_is_missing(server: str, tmp_path: Path) -> None:
+    """Failover: the head of the first log of the new server lists later transactions of the old one."""
+    old = write_series(tmp_path / "old", server)
+    new = of_replica(tmp_path / "new", old, name="b", number=1, per_log=10)
+    given = [old[0], new[1]]  # 1 to 8, and 11 to 20
+    for command in (
+        ("undo", "-q", "-o", tmp_path / "to"),
+        ("copy", "-q", "-o", tmp_path / "to"),
+        ("export", "-q", "--to", tmp_path / "to"),
+        ("dump", "-q", "--format", "sql", "-o", tmp_path / "to"),
+        ("replay", "-q", "--to", f"sqlite:///{tmp_path}/x.db"),
+    ):
+        result = run(*command, *given)
+        assert (command[0], result.exit_code) == (command[0], 1)
+        assert (":9-10, which" if server == "GTIDs" else "0-1-10, which") in result.stderr
+        assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "anonymous"])
+def test_the_end_of_a_log_is_missing_before_one_that_the_target_has(server: str, tmp_path: Path) -> None:
+    """The logs are given in another order: MySQL had closed the log when it began the next one."""
+    logs = write_series(tmp_path / "good", server, begins=(0, 20))
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs[1:]).exit_code == 0
+    result = target.give([torn(logs[0], group_starts(logs[0])[4], tmp_path / "half")])
+    assert result.exit_code == 1
+    assert "whose flag IN_USE is set although the target has the next one" in result.stderr
+    assert target.give(logs[:1]).exit_code == 0
+    assert sorted(target.ids()) == list(ids_of(2))
+
+
+@pytest.mark.parametrize("server", ["GTIDs", "MariaDB"])
+def test_a_log_that_was_empty_and_renamed_is_exported_once(server: str, tmp_path: Path) -> None:
+    """The empty log has no GTID, so the renamed one is known as another one."""
+    (log,) = write_series(tmp_path / "good", server, logs=1)
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give([torn(log, group_starts(log)[0], tmp_path / "empty")]).exit_code == 0
+    for given in (copied(log, "renamed", "other.000001"), log, log):
+        assert target.give([given]).exit_code == 0
+    assert target.ids() == Counter(ids_of(1))
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_log_is_missing_between_new_ones_and_one_that_the_target_has(server: str, tmp_path: Path) -> None:
+    """Earlier logs are given later, and the one before that of the target is left out, or its end."""
+    logs = write_series(tmp_path / "good", server, begins=(0, 20, 40, 60))
+    half = torn(logs[2], group_starts(logs[2])[4], tmp_path / "half")
+    target = ExportConsumer(tmp_path, "jsonl")
+    assert target.give(logs[3:]).exit_code == 0
+    for given in (logs[:2], [*logs[:2], half]):
+        result = target.give(given)
+        if server == "MariaDB" and half in given:  # a server that crashed leaves the flag IN_USE
+            continue
+        assert result.exit_code == 1
+        assert "number 3" in result.stderr or "whose flag IN_USE is set" in result.stderr
+    assert target.give(logs).exit_code == 0
+    assert target.ids() == Counter(ids_of(4))

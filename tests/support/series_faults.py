@@ -27,6 +27,7 @@ from binlogio import open as open_logs
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio_cli.main import cli
+from logs import raw_events, with_checksum
 from spark_frames import tasks
 
 READS: Final[tuple[Callable[..., object], ...]] = (
@@ -85,6 +86,42 @@ def write_series(
             for key in range(first_id + part * PER_LOG, first_id + (part + 1) * PER_LOG) if part != empty else ():
                 session.execute(Statement("INSERT", [Insert(TABLES[key % 2], [(key, key)])]))
     return sorted(folder.glob("binlog.0*"))
+
+
+def of_replica(folder: Path, logs: Sequence[Path], *, name: str, number: int, per_log: int) -> list[Path]:
+    """Write the transactions of logs as a replica (server `number`) logs them, `per_log` in each log."""
+    arguments = ("--merge", "--max-groups", per_log, "--basename", name, "--out", folder)
+    assert run("copy", "-q", *arguments, *logs).exit_code == 0
+    written = sorted(folder.glob(f"{name}.0*"))
+    for log in written:
+        data = log.read_bytes()
+        event = bytearray(next(raw_events(data))[1])
+        event[5:9] = (number + 1).to_bytes(4, "little")
+        log.write_bytes(data[:4] + with_checksum(bytes(event)) + data[4 + len(event) :])
+    return written
+
+
+def replicating(folder: Path, server: str) -> tuple[list[Path], list[Path]]:
+    """Write the logs of two servers, a and b, that replicate from each other. Their first GTIDs differ."""
+    own = (
+        write_series(folder / "own a", server, logs=2),
+        write_series(folder / "own b", server, logs=2, number=1, first_id=100),
+    )
+    one, other = (
+        of_replica(folder / name, [*own[number], *own[1 - number]], name=name, number=number, per_log=2 * PER_LOG)
+        for number, name in enumerate("ab")
+    )
+    return one, other
+
+
+def torn(log: Path, end: int, folder: Path) -> Path:
+    """Copy a log up to an offset, as if it were copied while the server wrote to it."""
+    data = bytearray(log.read_bytes()[:end])
+    data[21] |= 1  # BINLOG_IN_USE
+    folder.mkdir()
+    copy = folder / log.name
+    copy.write_bytes(data)
+    return copy
 
 
 def group_starts(log: Path) -> list[int]:
@@ -153,11 +190,7 @@ def missing_later(folder: Path, server: str) -> Calls:
 def unfinished(folder: Path, server: str) -> Calls:
     """Give half of a log, which is in use, and then only the next one."""
     logs = write_series(folder / "good", server)
-    half = folder / "half" / "binlog.000001"
-    half.parent.mkdir()
-    data = bytearray(logs[0].read_bytes()[: group_starts(logs[0])[4]])
-    data[21] |= 1  # BINLOG_IN_USE
-    half.write_bytes(data)
+    half = torn(logs[0], group_starts(logs[0])[4], folder / "half")
     return Calls([half], logs[1:], ids_of(3))
 
 
@@ -299,9 +332,9 @@ class ExportConsumer:
         self._to = folder / ("x.duckdb" if form == "duckdb" else "x")
         self._form = form
 
-    def give(self, logs: list[Path]) -> Result:
+    def give(self, logs: list[Path], *options: str) -> Result:
         """Export logs."""
-        return run("export", "-q", "--format", self._form, "--append", "--to", self._to, *logs)
+        return run("export", "-q", "--format", self._form, "--append", "--to", self._to, *options, *logs)
 
     def ids(self) -> Counter[int]:
         """Return the ids in the files."""

@@ -16,13 +16,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import ChangedLogs
+from binlogio.errors import ChangedLogs, Hint
 from binlogio.series import LogMatch, LogProgress
+from binlogio.series.gtid_history import ServerGtids
 from binlogio.storage.new_file import new_file
 from binlogio.storage.stored_json import read_stored
 
 if TYPE_CHECKING:
     from binlogio.archive.export.files import NewFile
+    from binlogio.errors import HintPart
     from binlogio.series import LogIdentity
     from binlogio.storage import Keyring, LogFile
 
@@ -48,7 +50,7 @@ class ExportLedger:
     """The content of an export, and the options it was made with.
 
     `run` counts the exports into the target. `id` identifies the target in the transaction logs of Delta and Iceberg
-    tables. `named` are the tables whose columns have names.
+    tables. `named` are the tables whose columns have names. `gtids` has the GTIDs of the logs (`ServerGtids`).
     """
 
     form: str
@@ -60,6 +62,7 @@ class ExportLedger:
     pending: list[dict[str, Any]] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
+    gtids: list[Any] = field(default_factory=list)
     version: int = _VERSION
 
     @classmethod
@@ -99,6 +102,12 @@ class ExportLedger:
         fields = asdict(replace(self, logs=[])) | {"logs": [one.to_json() for one in self.logs]}
         return json.dumps(fields, indent=1) + "\n"
 
+    @property
+    def new_target(self) -> tuple[HintPart, ...]:
+        """The hint to export to another target, or to replace this one, which Delta and Iceberg do not."""
+        is_lake = self.form in ("delta", "iceberg")
+        return ("export to a new target",) if is_lake else ("export to a new target", Hint.REPLACE_EXPORT)
+
     def held(self, log: LogFile, identity: LogIdentity, keyring: Keyring | None = None) -> LogProgress | None:
         """Return how far the export contains a log; None if it does not contain it.
 
@@ -106,22 +115,22 @@ class ExportLedger:
             ChangedLogs: the export contains a log with this head, which has other groups.
             OSError, UnsupportedFeature: the log cannot be read.
         """
-        changed = None
+        held = changed = None  # two entries: one of the empty log, and one of a renamed copy with groups
         for one in self.logs:
             match = one.match(log, identity, keyring)
-            if match is LogMatch.SAME:
-                return one
+            if match is LogMatch.SAME and (held is None or one.offset > held.offset):
+                held = one
             changed = one if match is LogMatch.CHANGED else changed
-        if changed is not None:
+        if held is None and changed is not None:
             raise ChangedLogs(
                 "the export has a log with the same head and other transactions: one of them is a repaired, filtered or"
                 " truncated copy",
                 file=log.name,
                 offset=changed.offset,
                 expected=f"the bytes of {changed.file} before this offset",
-                hint="continue with the log that was exported, or export this one to a new target",
+                hint=("continue with the log that was exported", *self.new_target),
             )
-        return None
+        return held
 
     def add_logs(self, logs: Iterable[LogProgress]) -> None:
         """Add logs, or replace the entries of logs that are already in the ledger."""
@@ -173,6 +182,7 @@ def _check_fields(ledger: ExportLedger) -> None:
     """
     texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named]
     options: Any = ledger.options
+    ServerGtids.from_json(ledger.gtids)
     is_valid = isinstance(options, dict) and all(isinstance(one, str) for one in texts)
     is_valid &= _is_count(ledger.run)
     for one in (*map(asdict, ledger.files), *ledger.pending):

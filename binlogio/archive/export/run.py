@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -27,7 +28,7 @@ from binlogio.archive.export.lakes import DeltaTables, IcebergTables
 from binlogio.archive.export.latest import LatestRows, table_marks
 from binlogio.archive.export.ledger import ExportLedger, begin_commit, complete, load_ledger
 from binlogio.archive.export.type_map import ExportFormat, check_names
-from binlogio.archive.logged_gtids import check_gtids, latest_gtids
+from binlogio.archive.logged_gtids import ReadGtids, check_gtids, latest_gtids, logged_gtids
 from binlogio.columnar import is_one_piece, last_group_end
 from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
@@ -36,6 +37,7 @@ from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.series.continuity import check_series, missing_after
+from binlogio.series.gtid_history import ServerGtids
 from binlogio.series.identity import LogIdentity, log_size
 from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
@@ -136,8 +138,8 @@ def export(
         tables: as in `binlogio.read_tables`.
         columns: columns to export in `before` and `after`; a table may lack some of them. None: all columns.
         where: as in `binlogio.read_tables`.
-        start_offset: skip events before this offset of the first log.
-        stop_offset: skip events at and after this offset of the last log.
+        start_offset: skip events before this offset of the first log; of a target that is continued, when it was made.
+        stop_offset: skip events at and after this offset of the last log; the target cannot be continued then.
         condition: export only changes whose values match.
         latest: export the latest state of each row instead of the changes; deleted rows are omitted.
         key: for `latest`, the primary key columns of tables whose key is not in the log or in `definitions`.
@@ -162,8 +164,8 @@ def export(
     Raises:
         MissingLogs: logs are missing.
         ChangedLogs: the target contains a log with the head of a given one, and other transactions.
-        ExportError: the target exists and is neither continued nor replaced, was made with other options, or options
-            or logs do not fit together.
+        ExportError: the target exists and is neither continued nor replaced, was made with other options, cannot be
+            continued, or options or logs do not fit together.
         UnsupportedFeature: a library is missing; a value or a change of columns cannot be stored in the format; the
             latest state cannot be determined.
         BinlogError: a log is damaged, or is not a binary log.
@@ -194,6 +196,8 @@ def export(
         source_columns=source_columns,
         ignore_missing_logs=True,  # checked below, with the logs that the target has
     )
+    if append and any(log.stream is not None for log in rows_of.logs):
+        raise ExportError("an export is continued with files", found="a stream")
     options = {
         "tables": rows_of.names,
         "columns": None if columns is None else sorted(columns),
@@ -223,8 +227,11 @@ def export(
         closing_target(opens(Path(to), settings)) as target,
     ):
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
-        missing = _missing_logs(ranges, target.ledger, ring, ignore_missing_logs=ignore_missing_logs)
-        if ranges and start_offset is not None:
+        ends = {one.log: HIGHEST if one.is_closed else one.end for one in ranges}
+        read = cache(lambda log: logged_gtids(log, ring, ends[log]))
+        servers = ServerGtids.from_json(target.ledger.gtids)
+        missing = _missing_logs(ranges, target.ledger, servers, read, ignore_missing_logs=ignore_missing_logs)
+        if ranges and start_offset is not None and not target.ledger.logs:  # it is in the first log of the first export
             ranges[0].wanted = Range(start=start_offset)
         if ranges and stop_offset is not None:
             ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
@@ -239,7 +246,8 @@ def export(
             check_names(table, batch.schema, target.ledger.named)
             target.write(table, batch)
             rows[table] += batch.num_rows
-        files = target.finish(_progress_of(ranges, ring))
+        target.ledger.gtids = servers.to_json()
+        files = target.finish(_progress_of(ranges, ring, read))
     return ExportSummary(
         rows=dict(sorted(rows.items())),
         files=files,
@@ -250,7 +258,12 @@ def export(
 
 
 def _missing_logs(
-    ranges: list[_LogRange], ledger: ExportLedger, keyring: Keyring | None, *, ignore_missing_logs: bool
+    ranges: list[_LogRange],
+    ledger: ExportLedger,
+    servers: ServerGtids,
+    read: ReadGtids,
+    *,
+    ignore_missing_logs: bool,
 ) -> list[str]:
     """Check that no log is missing, and return what is ignored.
 
@@ -272,16 +285,19 @@ def _missing_logs(
     logs, heads = [one.log for one in ordered], [one.head for one in ordered]
     begun = {one.log.name for one in ranges if not one.start}
     after = [one.last_gtid for one in ledger.logs]
-    return found + check_gtids(logs, heads, keyring, new=begun, after=after, ignore_missing_logs=ignore_missing_logs)
+    held = {one.log.name for one in ranges if one.is_held}
+    return found + check_gtids(
+        logs, heads, read, new=begun, after=after, servers=servers, held=held, ignore_missing_logs=ignore_missing_logs
+    )
 
 
-def _progress_of(ranges: list[_LogRange], keyring: Keyring | None) -> list[LogProgress]:
+def _progress_of(ranges: list[_LogRange], keyring: Keyring | None, read: ReadGtids) -> list[LogProgress]:
     """Return the ledger entries of the logs after the export; those of logs without a head are left out."""
     last: dict[str, str] = {}
     for one in ranges:
         last[log_number(one.log.name)[0]] = one.log.name
     return [
-        one.progress(keyring, is_last=one.log.name in last.values())
+        one.progress(keyring, read if one.log.name in last.values() else None)
         for one in ranges
         if one.identity is not None and not one.is_held
     ]
@@ -379,15 +395,17 @@ class _LogRange:
         """The identity of the log; None for a stream and a log without a head."""
         return None if self.head is None else LogIdentity.of(self.head)
 
-    def progress(self, keyring: Keyring | None, *, is_last: bool) -> LogProgress:
-        """Return the ledger entry of the log after the export."""
+    def progress(self, keyring: Keyring | None, read: ReadGtids | None) -> LogProgress:
+        """Return the ledger entry of the log after the export; `read` is given for the last log of a series."""
         is_complete = self.is_closed and not self.is_unfinished
         end = self.end
         if self.is_whole:
             end = log_size(self.log, keyring) if is_complete else self.last + 1
         found = LogProgress.at(self.log, end, self.identity, keyring)
         has_gtids = self.head is not None and self.head.first_gtid is not None
-        gtids = latest_gtids(self.log, self.head, keyring) if is_last and has_gtids and self.head is not None else None
+        gtids = None
+        if read is not None and has_gtids and self.head is not None:
+            gtids = latest_gtids(self.log, self.head, read)
         return found.completed(is_complete=is_complete, last_gtid=gtids)
 
     def within(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -512,14 +530,29 @@ class _Settings:
             raise ExportError("this exists, and is not an export", file=str(path))
         if not self.append:
             raise ExportError("the export exists", file=str(path), hint=Hint.EXPORT_EXISTS)
+        if found.options.get("stop_offset") is not None or (found.run and not found.logs):
+            raise ExportError(
+                "the export cannot be continued",
+                file=str(path),
+                found="an export of a stream" if found.run and not found.logs else "an export up to a stop position",
+                hint=found.new_target,
+            )
         for name, new in (("format", self.form.value), *self.ledger.options.items()):
             old = found.form if name == "format" else found.options.get(name)
             if old != new:
                 raise ExportError(
                     "the export was made with another option, and cannot be continued with this one",
-                    file=str(path), field=name, expected=str(old), found=str(new),
+                    file=str(path), field="conditions on events" if name == "where" else name,
+                    expected=_option_text(old), found=_option_text(new),
+                    hint=("give the options of the first export", *found.new_target),
                 )  # fmt: skip
         return found
+
+
+def _option_text(value: object) -> str:
+    if value is None:
+        return "none"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 @contextmanager

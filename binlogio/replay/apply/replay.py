@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, hints
 from binlogio.event_filter import has_gtid
 from binlogio.events import GtidLogEvent
 from binlogio.format.decoder import Decoder
@@ -25,6 +25,7 @@ from binlogio.replay.start_position import BEGINNING, bounds_of, check_one_serie
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
 from binlogio.series.continuity import GtidContinuity, check_series
+from binlogio.series.gtid_history import ServerGtids
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
 from binlogio.storage.index_file import log_name
@@ -141,6 +142,7 @@ def replay(
         progress,
         tells_cascades=not ignore_cascades,
         continuity=continuity,
+        servers=_servers(progress),
         ignore_missing_logs=ignore_missing_logs,
     )
     coordinator = Coordinator(
@@ -153,12 +155,7 @@ def replay(
         watch=watch,
         start=start,
     )
-    try:
-        coordinator.run(transactions)
-    except BinlogError:
-        with suppress(BinlogError, OSError):  # the first error is reported; the position of the last commit is kept
-            coordinator.keep_position(transactions.marked(coordinator.low))
-        raise
+    _run(coordinator, transactions, summary)
     coordinator.finish(transactions)
     summary.missing += transactions.missing
     summary.keeps_gtids = progress.gtids is not None
@@ -170,12 +167,36 @@ def replay(
     return summary
 
 
+def _run(coordinator: Coordinator, transactions: TransactionReader, summary: ReplaySummary) -> None:
+    """Apply all transactions.
+
+    Raises:
+        BinlogError: a transaction cannot be read or applied; its hint names missing logs that were ignored before.
+    """
+    try:
+        coordinator.run(transactions)
+    except BinlogError as exc:
+        with suppress(BinlogError, OSError):  # the first error is reported; the position of the last commit is kept
+            coordinator.keep_position(transactions.marked(coordinator.low))
+        if missing := summary.missing + transactions.missing:
+            exc.hint = (*hints(exc.hint), f"missing logs were ignored before: {'; '.join(missing)}")
+        raise
+
+
 def _last_gtid(progress: Progress) -> tuple[str | None, ...]:
     """Return the last GTID at the stored position of a target that does not keep GTIDs, if the position has it."""
     read = progress.log.read
     if progress.gtids is not None or progress.low is None or read is None or read.offset != progress.low.offset:
         return ()
     return (read.last_gtid,)
+
+
+def _servers(progress: Progress) -> ServerGtids:
+    """Return the GTIDs up to the stored position of a target, as those of its server."""
+    servers = ServerGtids()
+    if progress.log.identity is not None:
+        servers.add_latest(progress.log.identity.server_id, _last_gtid(progress))
+    return servers
 
 
 def _is_from_head(wanted: ReplayFilter) -> bool:

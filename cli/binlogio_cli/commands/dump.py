@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
@@ -234,14 +235,15 @@ def command(
     )
     target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
     if form == "sql":
-        from binlogio.archive.logged_gtids import check_gtids  # noqa: PLC0415 - for this format only
+        from binlogio.archive.logged_gtids import check_gtids, logged_gtids  # noqa: PLC0415 - for this format only
         from binlogio.series.continuity import check_series  # noqa: PLC0415
         from binlogio.series.log_head import known_heads  # noqa: PLC0415
 
         ignores, keys = options["ignore_missing_logs"], reader.keyring
         heads = known_heads(reader.logs, keys)
         missing = check_series(reader.logs, keys, heads=heads, ignore_missing_logs=ignores)
-        missing += check_gtids(reader.logs, heads, keys, ignore_missing_logs=ignores)
+        read = cache(lambda log: logged_gtids(log, keys))
+        missing += check_gtids(reader.logs, heads, read, ignore_missing_logs=ignores)
         code = say_missing(missing)
     else:
         code = say_gaps(reader.logs, reader.keyring)

@@ -65,7 +65,9 @@ def command(
     against those in the heads of logs, the numbers of files, and the index file. After damage the check continues at
     the next event, after rows that cannot be read at the next transaction.
     """
-    logs, fine, size, is_whole = 0, 0, 0, True
+    logs, fine, size = 0, 0, 0
+    others: list[str] = []  # what is not fine, and no log
+    is_whole = True
     ring = None if keyring is None else load_keyring(keyring)
     names = _names(files)
     with watched_logs(names, is_shown=bool(names) and not quiet and not sys.stdout.isatty()) as on_read:
@@ -75,6 +77,8 @@ def command(
             if report.file != GTIDS and not is_index_file(report.file):
                 logs += 1
                 fine += report.is_fine
+            elif not report.is_fine:
+                others.append(safe(report.file))
             size += report.size
             is_whole = is_whole and report.is_fine
             if problems and report.is_fine:
@@ -85,7 +89,7 @@ def command(
                 for line in _lines(report):
                     click.echo(line)
     if not is_json and not problems:
-        click.echo(f"{fine} of {logs} fine, {size:,} bytes")
+        click.echo(f"{fine} of {logs} fine, {size:,} bytes{'; not fine: ' if others else ''}{', '.join(others)}")
     if headers_only and not is_json:
         click.echo("row images were not checked")
     return 0 if is_whole else _NOT_FINE
