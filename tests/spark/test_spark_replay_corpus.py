@@ -40,6 +40,7 @@ PARTITIONS: Final = (
 )
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 CHOSEN: Final = (
+    "mysql97/altered",  # columns, types, keys and names, with minimal images and metadata
     "mysql97/compressed",  # payloads, and ALTER TABLE in the middle
     "mysql97/ddl_mix",
     "mysql97/format_row",  # XA, savepoints, rollbacks, engines without transactions
@@ -100,7 +101,7 @@ def unknown(replay: LogReplay, name: str) -> set[str]:
     """Columns that inserts may lack and whose default is not in the log, such as generated ones."""
     schema, _, table = name.partition(".")
     life = replay.history.life((schema, table))
-    if replay.history.images_of(life).whole_after:
+    if replay.history.images_of(life.stretches).whole_after:
         return set()
     return {column for column, default in life.now.defaults.items() if not default.is_known}
 
@@ -157,7 +158,7 @@ def states(spark: SparkSession, replay: LogReplay, name: str) -> Iterator[tuple[
         state: DataFrame | None = None
         for stage, start in stages:
             mixed = replace(stage, changes=shuffled(stage.changes, partitions))
-            state = state_of(mixed, None if state is None else start.base(state))
+            state = state_of(mixed, None if state is None else start(state))
         assert state is not None
         yield partitions, state
     spark.conf.set(_SHUFFLE, usual)
