@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.splits.logged_statements import (
         catalogue_logs,
         definitions_at,
+        has_statements,
         is_changed,
         lacks_names,
     )
@@ -44,6 +45,7 @@ __all__ = [
     "definitions_at",
     "group_around",
     "group_behind",
+    "has_statements",
     "is_changed",
     "is_one_piece",
     "lacks_names",
@@ -69,7 +71,7 @@ if not TYPE_CHECKING:
             "rows_reader": "DEFAULT_BATCH_ROWS read_split",
             "splits.catalogue_file": "read_catalogue write_catalogue",
             "splits.group_scan": "last_group_end splits_at_groups",
-            "splits.logged_statements": "catalogue_logs definitions_at is_changed lacks_names",
+            "splits.logged_statements": "catalogue_logs definitions_at has_statements is_changed lacks_names",
             "splits.skipped_logs": "logs_without",
             "splits.split_bounds": "group_around group_behind is_one_piece split_bounds",
             "transaction_records": "TRANSACTION_SCHEMA",

@@ -544,7 +544,9 @@ def check_event_size(size: int, offset: int, limits: Limits) -> None:
 def _bad_magic(magic: bytes, offset: int) -> BinlogFormatError | UnsupportedFeature:
     if magic == ENCRYPTED_MAGIC:
         return UnsupportedFeature(  # a plain file is decrypted before; its name and first bytes are not known here
-            "the file is encrypted (binlog_encryption=ON)", offset=offset, hint=("decompress the file", Hint.KEYRING)
+            "the file is encrypted (binlog_encryption=ON)",
+            offset=offset,
+            hint=(Hint.KEYRING, "decompress a compressed file first"),
         )
     if BINLOG_MAGIC.startswith(magic):
         return _empty(len(magic))

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
         UntilLike,
         marks_of,
     )
+    from binlogio.replay.targets.sqlite.conversion import Lossy, converted_text, is_kept
     from binlogio.replay.targets.sqlite.target import SqliteTarget
 
 __all__ = [
-    "ALWAYS", "Detours", "Images", "Layout", "Life", "Mark", "Place", "ReplayFilter", "ReplaySummary", "RowFold",
-    "SqliteTarget", "Stretch", "TableHistory", "Until", "UntilLike", "components", "marks_of", "replay",
+    "ALWAYS", "Detours", "Images", "Layout", "Life", "Lossy", "Mark", "Place", "ReplayFilter", "ReplaySummary",
+    "RowFold", "SqliteTarget", "Stretch", "TableHistory", "Until", "UntilLike", "components", "converted_text",
+    "is_kept", "marks_of", "replay",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
@@ -43,6 +45,7 @@ if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
             "filters": "ReplayFilter",
             "row_fold": "ALWAYS Layout RowFold components",
             "table_history": "Detours Images Life Mark Place Stretch TableHistory Until UntilLike marks_of",
+            "targets.sqlite.conversion": "Lossy converted_text is_kept",
             "targets.sqlite.target": "SqliteTarget",
         },
     )

@@ -42,7 +42,13 @@ from binlogio.replay import statements
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
-from binlogio.schema.ddl.column_history import ColumnChanges, column_changes, defaults_after, effective_defaults
+from binlogio.schema.ddl.column_history import (
+    ColumnChanges,
+    at_statement,
+    column_changes,
+    defaults_after,
+    effective_defaults,
+)
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl, text_of
@@ -77,7 +83,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.catalogue import TableName
-    from binlogio.schema.definition import TableDefinition
+    from binlogio.schema.definition import ColumnDefinition, TableDefinition
 
 Numbers = npt.NDArray[np.int64]
 END_OF_LOG: Final = 1 << 62
@@ -284,8 +290,8 @@ class _MarkScan:
         self._file = file
         self._until = until
         self._maps: dict[tuple[str, str], TableMapEvent] = {}
-        self._images: dict[tuple[str, str], Images] = {}
-        self._first_images: dict[tuple[str, str], Place] = {}
+        self._images: dict[tuple[str, str], tuple[Place, Images]] = {}  # since the last change of the table
+        self._earlier_images: list[Mark] = []
         self._group: _MarkedGroup | None = None
 
     def feed(self, event: BinlogEvent) -> Iterator[Mark]:
@@ -311,8 +317,7 @@ class _MarkScan:
         yield from self._end_group()
         if not self.is_done:
             yield from self._abandon(END_OF_LOG)
-        for name, images in self._images.items():
-            yield Mark(self._first_images[name], images)
+            yield from self._all_images()
 
     def _end_group(self) -> Iterator[Mark]:
         group = self._group
@@ -322,8 +327,7 @@ class _MarkScan:
         if self._until.is_before(self._reader.position.file, group.end, group.timestamp):
             self.is_done = True
             yield Mark(group.start, Cut())
-            for name, images in self._images.items():
-                yield Mark(self._first_images[name], images)
+            yield from self._all_images()
             return
         if self._until.wants_group(group.gtid):
             yield from group.marks()
@@ -345,7 +349,8 @@ class _MarkScan:
         elif isinstance(event, RowsEvent):
             self._rows(group, event, place)
         elif isinstance(event, QueryEvent):
-            group.statement(event, place, self._reader.context)
+            if group.statement(event, place, self._reader.context):
+                self._end_images(*self._images)
         elif isinstance(event, XaPrepareEvent):
             group.xid = statements.xid_key(event.xid_text)
             group.is_prepared = not event.one_phase
@@ -358,6 +363,7 @@ class _MarkScan:
         event = replace(event, table_id=0, header=NEW_HEADER)
         name = event.schema, event.table
         if self._maps.get(name) != event:
+            self._end_images(name)
             self._maps[name] = event
             group.found.append(Mark(place, Mapped(event, self._reader.context)))
 
@@ -367,11 +373,17 @@ class _MarkScan:
         if event.header.inner is not None:
             group.inner_rows.append((event, self._reader.plan(event)))
         images = _images(event, *name)
-        known = self._images.get(name)
-        if known is None:
-            self._first_images[name] = place
-        if known is None or known | images != known:
-            self._images[name] = images if known is None else known | images
+        first, known = self._images.get(name, (place, images))
+        if name not in self._images or known | images != known:
+            self._images[name] = first, known | images
+
+    def _end_images(self, *names: tuple[str, str]) -> None:
+        """End the marks of the images of tables whose columns or key may change here."""
+        self._earlier_images += [Mark(*self._images.pop(name)) for name in names if name in self._images]
+
+    def _all_images(self) -> list[Mark]:
+        self._end_images(*self._images)
+        return self._earlier_images
 
 
 class _MarkedGroup:
@@ -398,8 +410,8 @@ class _MarkedGroup:
             yield Mark(self.start, Prepared(after, self.xid))
         yield from self.found
 
-    def statement(self, event: QueryEvent, place: Place, context: ParseContext) -> None:
-        """Process a statement."""
+    def statement(self, event: QueryEvent, place: Place, context: ParseContext) -> bool:
+        """Process a statement, and return whether it may change tables."""
         statement = statements.recognize(event.sql)
         if isinstance(statement, statements.Rollback):
             self._rolls_back = True
@@ -414,6 +426,8 @@ class _MarkedGroup:
             self.found.append(Mark(place, TextChange(event.sql.decode("utf-8", "replace"), event.schema)))
         elif may_be_ddl(event.sql):
             self.found.append(Mark(place, Definition(event, context)))
+            return True
+        return False
 
     def _xa(self, statement: statements.Xa, place: Place) -> None:
         if statement.step == "START":
@@ -657,12 +671,12 @@ class TableHistory:
             expected=", ".join(sorted(".".join(one) for one in self._lives)) or "no table",
         )
 
-    def images_of(self, life: Life) -> Images:
-        """Return the properties of the images in the changes of a table."""
+    def images_of(self, stretches: Iterable[Stretch]) -> Images:
+        """Return the properties of the images in stretches of the life of a table."""
         found = Images(schema="", table="")
-        for stretch in life.stretches:
+        for stretch in stretches:
             for place, images in self.images.get(stretch.name, ()):
-                if place < stretch.end:
+                if stretch.start <= place < stretch.end:
                     found |= images
         return found
 
@@ -716,7 +730,10 @@ class TableHistory:
         if now.mapped is None:
             now.mapped, now.flavor_of = mapped, mapped.context
         elif not _is_alike(now.mapped, mapped):
-            life.change(place, NOTHING, Stretch(name, place, mapped=mapped, flavor_of=mapped.context))
+            following = Stretch(name, place, mapped=mapped, flavor_of=mapped.context)
+            if event.optional(OptionalMetadataType.COLUMN_NAME) is None:  # a table map with fewer metadata than before
+                following.definition, following.defaults = now.definition, now.defaults
+            life.change(place, NOTHING, following)
         if life.now.definition is None and self._catalogue.find(*name) is None:
             self._learn(life.now, mapped)
 
@@ -950,31 +967,19 @@ class TableStatement:
         now = life.now
         definition = self._definition(name)
         old = now.definition
-        is_same = definition is not None and old is not None and definition.columns == old.columns
+        is_same = definition is not None and old is not None and _columns(definition) == _columns(old)
         if name == now.name and is_same and not changes.defaults and _key(definition) == _key(old):
             now.definition = definition
             return
         following = Stretch(name, self._place, definition=definition, is_given=now.is_given, flavor_of=self._context)
         following.defaults = _defaults_after(now.defaults, changes, definition)
+        columns = {column.name.casefold(): column for column in (definition.columns if definition is not None else ())}
+        computed = {name for name in changes.defaults if name in columns and columns[name].generated_from is not None}
         added = {
-            one: self._timed(following.defaults.get(one, UNKNOWN_DEFAULT), one, definition) for one in changes.added
+            one: at_statement(following.defaults.get(one, UNKNOWN_DEFAULT), columns.get(one), self._logged.event)
+            for one in changes.added | computed
         }
-        life.change(self._place, replace(changes, defaults=added), following)
-
-    def _timed(self, default: Default, name: str, definition: TableDefinition | None) -> Default:
-        """Return the default value that existing rows get in a new column.
-
-        For CURRENT_TIMESTAMP, it is the time of the statement for a TIMESTAMP column, and unknown for other types,
-        where it depends on the time zone of the session.
-        """
-        if not default.is_now:
-            return default
-        columns = definition.columns if definition is not None else ()
-        kind = next((column.sql_type.name for column in columns if column.name.casefold() == name), "")
-        if kind != "timestamp":
-            return UNKNOWN_DEFAULT
-        moment = datetime.fromtimestamp(self._logged.event.header.timestamp, timezone.utc)
-        return Default(moment.strftime("%Y-%m-%d %H:%M:%S"))
+        life.change(self._place, replace(changes, added=frozenset(added), defaults=added), following)
 
     def _definition(self, name: TableName) -> TableDefinition | None:
         known = self._history.catalogue.find(*name)
@@ -998,8 +1003,14 @@ def _defaults_after(
     """Return the defaults after an ALTER TABLE; without a definition, only those of columns named in statements."""
     if definition is not None:
         return defaults_after(before, changes, definition.columns)
-    formers = {name: changes.renamed.get(name, name) for name in before}
-    return {**{name: before[former] for name, former in formers.items() if former in before}, **changes.defaults}
+    pairs = ((name, changes.former(name)) for name in before)
+    kept = {name: before[former] for name, former in pairs if former is not None and former in before}
+    return {**kept, **changes.defaults}
+
+
+def _columns(definition: TableDefinition) -> list[tuple[ColumnDefinition, str]]:
+    """Return the columns with their collations, which can be that of the table."""
+    return [(column, definition.collation_of(column)) for column in definition.columns]
 
 
 def _key(definition: TableDefinition | None) -> tuple[str, ...]:

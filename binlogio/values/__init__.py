@@ -12,15 +12,17 @@ from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from binlogio.values.absent import ABSENT
+    from binlogio.values.column import ColumnPlan
     from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 
-__all__ = ["ABSENT", "JsonDiff", "JsonDiffOperation", "JsonDiffs", "JsonDocument"]
+__all__ = ["ABSENT", "ColumnPlan", "JsonDiff", "JsonDiffOperation", "JsonDiffs", "JsonDocument"]
 
 if not TYPE_CHECKING:
     __getattr__: Final = lazy_names(
         __name__,
         {
             "absent": "ABSENT",
+            "column": "ColumnPlan",
             "json": "JsonDiff JsonDiffOperation JsonDiffs JsonDocument",
         },
     )

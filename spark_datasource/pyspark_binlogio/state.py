@@ -42,6 +42,7 @@ from binlogio.replay import (
     Images,
     Layout,
     Life,
+    Lossy,
     Mark,
     Place,
     RowFold,
@@ -50,11 +51,13 @@ from binlogio.replay import (
     Until,
     UntilLike,
     components,
+    converted_text,
+    is_kept,
     marks_of,
 )
 from binlogio.rows import TablePlan, resolve_plan
 from binlogio.schema import TableDefinition
-from binlogio.schema.ddl import UNKNOWN_DEFAULT, Default
+from binlogio.schema.ddl import UNKNOWN_DEFAULT, ColumnChanges, Default
 from binlogio.storage import base_name, log_number
 from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
 from pyspark_binlogio.pyspark_api import is_connect, spark_struct
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
 
     from binlogio.replay import Detours
     from binlogio.storage import LogFile
+    from binlogio.values import ColumnPlan
 
 
 # ---------------------------------------------------------------------------------------------------------- stages
@@ -732,8 +736,8 @@ class LogReplay:
     ) -> DataFrame:
         """Return the rows of a table; arguments and errors as those of `pyspark_binlogio.replay`."""
         state = None if self._life(table).is_whole else base
-        for stage, start in self.stages(table, key, unfollowed):
-            state = state_of(stage, None if state is None else start.base(state))
+        for stage, carried in self.stages(table, key, unfollowed):
+            state = state_of(stage, None if state is None else carried(state))
         if state is None:
             raise ReplayError(f"the columns of {table} are unknown", hint="pass a TableDefinition as table")
         return state
@@ -746,26 +750,29 @@ class LogReplay:
         schema, _, name = table.partition(".")
         return self.history.life((schema, name))
 
-    def stages(self, table: str, key: Sequence[str] | None, unfollowed: str) -> list[tuple[Stage, _StretchColumns]]:
-        """Return the parts of a table's life with one key, and the conversion of earlier rows to their columns."""
+    def stages(
+        self, table: str, key: Sequence[str] | None, unfollowed: str
+    ) -> list[tuple[Stage, Callable[[DataFrame], DataFrame]]]:
+        """Return the parts of a table's life with one key and type of each column, with the function for the base.
+
+        The function converts the rows before a part to its columns.
+        """
         life = self._life(table)
         if unfollowed == "error" and life.problems:
             place, problem = life.problems[0]
             problem.locate(file=self.names[max(place.file, 0)], offset=place.pos)
             raise problem
-        images = self.history.images_of(life)
-        stretches = _known(life, table, unfollowed)
         detours = self.history.detours_of(life)
-        found = []
+        found: list[tuple[Stage, Callable[[DataFrame], DataFrame]]] = []
         earlier: list[_KnownStretch] = []
-        for part, leading in _parts(stretches, key, images):
+        for part, leading in self._parts(_known(life, table, unfollowed), key, unfollowed):
             last = part[-1]
-            image = self._image(last.plan)
-            struct = spark_struct(image)
+            images = self.history.images_of(one.stretch for one in part)
+            struct = spark_struct(self._image(last.plan))
             frames = []
             layouts = []
             for number, stretch in enumerate(part):
-                columns = _StretchColumns(part[number:], image, unfollowed)
+                columns = self._columns(part[number:], unfollowed)
                 layouts.append(columns.layout())
                 rows = self._rows(stretch.stretch, stretch.plan, min(stretch.stretch.end, self.history.cut))
                 if rows is not None:
@@ -782,9 +789,33 @@ class LogReplay:
                 whole_after=images.whole_after,
                 has_diffs=images.has_diffs,
             )
-            found.append((stage, _StretchColumns([*earlier, *part], image, unfollowed)))
+            steps = [[*earlier, part[0]], part] if earlier else [part]
+            found.append((stage, partial(_carried, [self._columns(step, unfollowed) for step in steps])))
             earlier = [last]
         return found
+
+    def _parts(
+        self, stretches: list[_KnownStretch], key: Sequence[str] | None, unfollowed: str
+    ) -> list[tuple[list[_KnownStretch], tuple[str, ...]]]:
+        """Return runs of stretches with the same key and types, and the names of the key in the last stretch of each.
+
+        Only the rows that remain at the end of a run are converted to other types, as the server does.
+        """
+        parts: list[tuple[list[_KnownStretch], tuple[str, ...]]] = []
+        last_key: tuple[str, ...] = ()
+        for number, known in enumerate(stretches):
+            own = tuple(key) if key is not None else _key(known, self.history.images_of([known.stretch]))
+            pair = stretches[number - 1 : number + 1]
+            is_same = number and _former(own, pair[0].stretch) == tuple(name.casefold() for name in last_key)
+            if is_same and not self._columns(pair, unfollowed).converts:
+                parts[-1] = [*parts[-1][0], known], own
+            else:
+                parts.append(([known], own))
+            last_key = own
+        return parts
+
+    def _columns(self, stretches: list[_KnownStretch], unfollowed: str) -> _StretchColumns:
+        return _StretchColumns(stretches, self._image(stretches[-1].plan), unfollowed)
 
     def _rows(self, stretch: Stretch, plan: TablePlan, end: Place) -> DataFrame | None:
         """Return the row changes of a stretch, with places; None if it is in none of the logs."""
@@ -866,30 +897,11 @@ def _known(life: Life, table: str, unfollowed: str) -> list[_KnownStretch]:
     return found
 
 
-def _parts(
-    stretches: list[_KnownStretch], key: Sequence[str] | None, images: Images
-) -> list[tuple[list[_KnownStretch], tuple[str, ...]]]:
-    """Return runs of stretches with the same key, and the names of the key in the last stretch of each."""
-    parts: list[tuple[list[_KnownStretch], tuple[str, ...]]] = []
-    last_key: tuple[str, ...] | None = None
-    for number, known in enumerate(stretches):
-        own = tuple(key) if key is not None else _key(known, images)
-        former = _former(own, stretches[number - 1].stretch) if number else None
-        if number and former == tuple(name.casefold() for name in last_key or ()):
-            parts[-1] = [*parts[-1][0], known], own
-        else:
-            parts.append(([known], own))
-        last_key = own
-    return parts
-
-
 def _former(key: tuple[str, ...], before: Stretch) -> tuple[str, ...] | None:
     """Return the former names of the columns of a key; None if one is new."""
-    then = before.then
-    names = [name.casefold() for name in key]
-    if any(name in then.added for name in names):
-        return None
-    return tuple(then.renamed.get(name, name) for name in names)
+    formers = [before.then.former(name.casefold()) for name in key]
+    found = tuple(name for name in formers if name is not None)
+    return found if len(found) == len(key) else None
 
 
 def _key(known: _KnownStretch, images: Images) -> tuple[str, ...]:
@@ -928,13 +940,19 @@ class _StretchColumns:
     """The columns of the first of some stretches, converted to those of the last one."""
 
     def __init__(self, stretches: list[_KnownStretch], image: pa.DataType, unfollowed: str) -> None:
-        self._first = stretches[0]
+        self._first, self._last = stretches[0], stretches[-1]
         self._image = image
-        self._steps = [one.stretch.then for one in stretches[:-1]]
+        self._changes = reduce(ColumnChanges.followed_by, (one.stretch.then for one in stretches[:-1]), ColumnChanges())
         self._unfollowed = unfollowed
         self._numbers = {column.label: number for number, column in enumerate(self._first.plan.columns)}
         self._labels = {label.casefold(): label for label in self._numbers}
         self._origins = [self._origin(field.name) for field in image]
+
+    @property
+    def converts(self) -> bool:
+        """True if values of a column are converted to another type."""
+        pairs = zip(self._origins, self._last.plan.columns, strict=True)
+        return any(isinstance(one, str) and not is_kept(self._plan(one), column) for one, column in pairs)
 
     def layout(self) -> Layout:
         """Return the places of the columns in the bitmaps of the stretch."""
@@ -958,15 +976,15 @@ class _StretchColumns:
 
     def _converted(self, name: str, *, defaults: Mapping[str, Default] | None = None) -> Column:
         """Return an image; an insert gets the defaults of the columns that its image lacks."""
-        identical = self._origins == [field.name for field in self._image] == list(self._numbers)
+        identical = self._origins == [field.name for field in self._image] == list(self._numbers) and not self.converts
         own = Layout(tuple(self._numbers.values()))
         parts = []
-        for origin, field in zip(self._origins, self._image, strict=True):
+        for origin, field, column in zip(self._origins, self._image, self._last.plan.columns, strict=True):
             kind = spark_ddl(field.type)
             if not isinstance(origin, str):
                 parts.append(literal(origin, kind).alias(field.name))
                 continue
-            value = F.col(name).getField(origin).cast(kind)
+            value = self._retyped(F.col(name).getField(origin), self._plan(origin), column, field)
             default = (defaults or {}).get(origin.casefold())
             if default is not None and default.is_known and default.text is not None:
                 identical = False
@@ -977,20 +995,59 @@ class _StretchColumns:
             return F.col(name).cast(spark_ddl(self._image))
         return F.when(F.col(name).isNotNull(), F.struct(*parts))
 
+    def _retyped(self, value: Column, old: ColumnPlan, new: ColumnPlan, field: pa.Field) -> Column:
+        """Return the value of a column in the type that ALTER TABLE gave it; a task refuses values that change."""
+        if is_kept(old, new):
+            return value.cast(spark_ddl(field.type))
+        place = f"{'.'.join(self._last.stretch.name)}.{field.name}"
+
+        def texts(values: pa.Array) -> pa.Array:  # Spark reads the type hints
+            return _texts(values, old, new, place if self._unfollowed == "error" else None)
+
+        return _typed(arrow_udf(texts, "string")(value), field)  # type: ignore[call-overload]
+
+    def _plan(self, label: str) -> ColumnPlan:
+        return self._first.plan.columns[self._numbers[label]]
+
     def _origin(self, name: str) -> str | Default:
         """Return the name of a column in the stretch; if it was added later, the default of existing rows."""
         now = name.casefold()
-        for step in reversed(self._steps):
-            if now in step.added:
-                return self._checked(step.defaults.get(now, UNKNOWN_DEFAULT), name)
-            now = step.renamed.get(now, now)
-        label = self._labels.get(now)
-        return label if label is not None else self._checked(UNKNOWN_DEFAULT, name)
-
-    def _checked(self, default: Default, name: str) -> Default:
+        former = self._changes.former(now)
+        default = self._changes.defaults.get(now, UNKNOWN_DEFAULT) if former is None else UNKNOWN_DEFAULT
+        label = None if former is None else self._labels.get(former)
+        if label is not None:
+            return label
         if not default.is_known and self._unfollowed == "error":
             raise ReplayError(
                 "a column was added whose values in existing rows cannot be determined",
                 field=f"{'.'.join(self._first.stretch.name)}.{name}",
             )
         return default if default.is_known else Default()
+
+
+def _carried(steps: Sequence[_StretchColumns], rows: DataFrame) -> DataFrame:
+    """Return rows of a table, converted from step to step."""
+    return reduce(lambda found, columns: columns.base(found), steps, rows)
+
+
+def _texts(values: pa.Array, old: ColumnPlan, new: ColumnPlan, field: str | None) -> pa.Array:
+    """Return the texts of the values of a column whose type changes.
+
+    Raises:
+        ReplayError: the server's result for a value is not known; without `field`, the old text is returned.
+    """
+    found = []
+    for value in values.to_pylist():
+        try:
+            found.append(converted_text(value, old, new))
+        except Lossy as exc:
+            if field is not None:
+                raise ReplayError(
+                    "ALTER TABLE converts a value, and the result is not known",
+                    field=field,
+                    found=str(exc),
+                    hint="pass unfollowed='ignore' to convert such values as Spark does, or begin with a copy of the "
+                    "table that was made after the statement",
+                ) from exc
+            found.append(None if value is None else str(value))
+    return pa.array(found, pa.string())

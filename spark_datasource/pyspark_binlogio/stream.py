@@ -5,6 +5,9 @@ offsets alone, so a batch that runs again after a crash is the same batch.
 
     offset := {"file": name, "pos": int, ...}      the progress of a consumer (`binlogio.series.progress`)
 
+If a query reads the columns of one table, a batch ends before a statement that may change them. Its changes have the
+same columns, so that a query which ends with an error at the next batch can be started again with the new columns.
+
 An offset covers the file up to `pos`, and all files before it; the end of a finished file is position 0 of the next
 one. `file` has no directory, so the logs may be moved. The identity of the log and the fingerprint of the bytes before
 `pos` are compared with the file of that name before the stream continues from an offset. Offsets of earlier versions
@@ -13,6 +16,7 @@ have neither, and have a directory in `file`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,17 +27,21 @@ from zlib import crc32
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from binlogio.columnar import (
+    EventSelection,
     definitions_at,
     group_behind,
+    has_statements,
     is_one_piece,
     last_group_end,
+    read_transactions,
 )
 from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, UnsupportedFeature
 from binlogio.event_filter import HIGHEST, Range
-from binlogio.format import check_event_start
+from binlogio.format import Split, check_event_start
+from binlogio.schema import DefinitionCatalogue
 from binlogio.series import LogMatch, LogProgress, check_numbers, log_identity
 from binlogio.storage import base_name, built, log_number
-from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, require_pyspark
+from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, has_pyspark, require_pyspark
 from pyspark_binlogio.read import BinlogBatchReader
 from pyspark_binlogio.scan import (
     LogPartition,
@@ -64,8 +72,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-    from binlogio.schema import DefinitionCatalogue
-    from binlogio.storage import LogFile
+    from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogReadOptions
 
 Offset = dict[str, Any]
@@ -102,6 +109,9 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._marked: tuple[tuple[str, int], set[str]] = (("", 0), set())
         self._target: Offset | None = None
         self._ends: dict[str, tuple[int | None, int]] = {}  # by the name of the last log: its size, and that offset
+        is_typed = options.table is not None and options.view in ("rows", "changes")
+        is_cut = is_typed and options.schema_changes in ("error", "addColumns") and has_pyspark(WITH_READ_LIMITS)
+        self._altered = _Altered(str(options.table)) if is_cut else None
         self._planned: Offset = dict(_NOTHING)  # the end of the last batch, for the lag
         self._reached: Offset = dict(_NOTHING)  # for PySpark 4.1, which does not pass the start of a batch
 
@@ -159,6 +169,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None:
             latest = min(latest, self._target, key=_place)
         self._check_named(resolved, logs)
+        if self._altered is not None:
+            latest = self._before_altered(self._altered, resolved, latest, logs)
         self._planned = given if _place(latest) == _place(resolved) else self._with_named(latest, logs)
         return self._planned
 
@@ -307,6 +319,15 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
         return start if found is None else self._offset(*found)
 
+    def _before_altered(self, altered: _Altered, start: Offset, end: Offset, logs: list[LogFile]) -> Offset:
+        """Return the first place after `start` where the columns of the table may change; `end` if it comes first."""
+        catalogue = self._statements if self._scan(end) else None
+        for log, one in _ranges(start, logs, end):
+            stop = min(one.end, log.size or 0)
+            for pos in altered.between(log, one.start, stop, self._batches.keyring, catalogue):
+                return self._offset(log, pos)
+        return end
+
     def _offset(self, log: LogFile, pos: int) -> Offset:
         """Return the offset with the identity of its log."""
         keyring = self._batches.keyring
@@ -341,6 +362,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._options.changed_logs == "restart":
                 self._ends = {}
                 self._statements, self._follows_ddl, self._has_names = None, None, True
+                self._altered = self._altered and _Altered(self._altered.table)
                 return dict(_NOTHING)
             raise
         return offset
@@ -401,6 +423,48 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found=_base(logs[0]) if logs else "no log",
             hint=Hint.IGNORE_MISSING_LOGS,
         )
+
+
+class _Altered:
+    """The statements that may change the columns of a table, in the logs as far as they were searched.
+
+    Headers are scanned once. A part of a log is read only if it has statements that may define tables.
+    """
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        self._name = re.compile(rf"(?<![\w$]){re.escape(table.partition('.')[2])}(?![\w$])", re.IGNORECASE)
+        self._catalogue = DefinitionCatalogue()
+        self._found: dict[str, tuple[int, list[int]]] = {}  # by the name of a log: its searched end, and the offsets
+        self._has_rows: bool | None = None  # whether the table may have changes since the last such statement
+
+    def between(
+        self, log: LogFile, start: int, end: int, keyring: Keyring | None, catalogue: DefinitionCatalogue | None
+    ) -> Iterator[int]:
+        """Yield the offsets after `start` and before `end` of groups with such a statement, after changes of the table.
+
+        None of a log that is one piece, since a batch cannot end in it. `catalogue` has the statements if the stream
+        follows them.
+        """
+        if self._has_rows is None:
+            self._has_rows = start > 0
+        known, offsets = self._found.get(log.name, (start, []))
+        if known < end and not is_one_piece(log, keyring):
+            if has_statements(catalogue or self._catalogue, log, Split(known, end), keyring):
+                offsets = [*offsets, *self._read(log, Split(known, end), keyring)]
+            else:
+                self._has_rows = True
+            self._found[log.name] = end, offsets
+        yield from (offset for offset in offsets if start < offset < end)
+
+    def _read(self, log: LogFile, within: Split, keyring: Keyring | None) -> Iterator[int]:
+        for batch in read_transactions(log, within, EventSelection(verify_checksum=False), keyring):
+            for group in batch.select(["pos", "outcome", "tables", "statements"]).to_pylist():
+                if group["outcome"] != "statement":
+                    self._has_rows = self._has_rows or self.table in group["tables"]
+                elif self._has_rows and any(map(self._name.search, group["statements"])):
+                    self._has_rows = False
+                    yield group["pos"]
 
 
 def _progress_of(offset: Offset) -> LogProgress:

@@ -28,8 +28,9 @@ from binlogio.replay.table_history import (
     marks_of,
 )
 from binlogio.schema.ddl.tree import Default
+from binlogio.values.absent import ABSENT
 from logs import header, log, query
-from row_events import rows_of
+from row_events import group, rows_of
 from sqlite_replays import T
 
 CREATE = "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a VARCHAR(10) DEFAULT 'x') ENGINE=InnoDB"
@@ -109,6 +110,51 @@ def test_statement_that_leaves_the_columns_alone_ends_no_stretch() -> None:
 
     assert len(alike.life(("db", "t")).stretches) == 1
     assert len(other.life(("db", "t")).stretches) == 2
+
+
+def test_another_character_set_of_the_table_ends_a_stretch() -> None:
+    """Of which no column has one of its own: earlier rows have the former one."""
+    create = "CREATE TABLE t (k VARCHAR(9) PRIMARY KEY) CHARACTER SET latin1"
+    life = history(create, "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4").life(("db", "t"))
+    plans = [stretch.plan() for stretch in life.stretches]
+
+    assert [{column.collation_id for column in plan.columns} for plan in plans if plan is not None] == [{8}, {255}]
+
+
+def test_generated_column_with_another_expression_is_computed_anew() -> None:
+    """As a column that is added: the log has no values for existing rows."""
+    create = "CREATE TABLE t (id INT PRIMARY KEY, g INT AS (id + 1) STORED, h INT AS (id + 2) STORED)"
+    life = history(create, "ALTER TABLE t MODIFY g BIGINT AS (id + 5) STORED").life(("db", "t"))
+
+    assert life.stretches[0].then.former("g") is None
+    assert life.stretches[0].then.former("h") == "h"
+    assert not life.stretches[0].then.defaults["g"].is_known
+
+
+def test_time_of_a_statement_has_the_fraction_of_the_column() -> None:
+    """In a TIMESTAMP column with digits, as in a replay into SQLite."""
+    life = history(CREATE, "ALTER TABLE t ADD ts TIMESTAMP(3) DEFAULT CURRENT_TIMESTAMP(3)").life(("db", "t"))
+
+    assert life.stretches[0].then.defaults["ts"] == Default("2026-01-01 00:00:00.000")
+
+
+def test_images_are_those_of_their_stretch() -> None:
+    """A table that gets a key after minimal images without one: the former ones do not say which columns it has."""
+    one = (1, "one", None)
+    events = (
+        query("CREATE TABLE t (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, name VARCHAR(20), document JSON)"),
+        *group(rows_of((None, one), table=T)),
+        query("ALTER TABLE t DROP PRIMARY KEY"),
+        *group(rows_of((one, (2, "two", None)), table=T)),
+        query("ALTER TABLE t ADD PRIMARY KEY (id)"),
+        *group(rows_of(((2, ABSENT, ABSENT), None), table=T)),
+    )
+    with binlogio.open(BytesIO(log(*events))) as reader:
+        found = TableHistory(marks_of(reader, 0, Until()))
+    stretches = found.life(("d", "t")).stretches
+
+    assert [found.images_of([stretch]).before_present for stretch in stretches] == [set(), {7}, {1}]
+    assert found.images_of(stretches).before_present == {1, 7}
 
 
 def test_inserts_get_the_defaults_of_their_time() -> None:

@@ -467,4 +467,4 @@ def test_a_compressed_file_of_an_encrypted_log_has_to_be_decompressed(tmp_path: 
     packed.write_bytes(gzip.compress((tmp_path / "encrypted").read_bytes()))
     result = run("dump", "-q", "--keyring", keyring, packed)
     assert result.exit_code == 3
-    assert "(decompress the file; give the server's keyring with --keyring)" in result.stderr
+    assert "give the server's keyring with --keyring; decompress a compressed file first" in result.stderr

@@ -8,22 +8,35 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections import Counter
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
+import binlogio
 from binlogio import ServerVariables
 from binlogio.errors import ChangedLogs
+from binlogio.replay import SqliteTarget, replay
+from corpus import MYSQL
+from expected_tables import differences
+from expected_values import expected_row
 from judged_types import READABLE, TYPES, count_changes, create_statement, expect_tables, write_types
 from real_servers import KINDS, vendor
+from server_tables import expected
+from spark_replays import opened, rows_of, unknown
 from spark_streams import Stream
 from spark_writes import cut, logs, records, write
+from target_servers import connect
 
 pytest.importorskip("pyspark.sql.datasource")
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from judged_types import Typed
 
@@ -115,6 +128,34 @@ def test_mariadb_takes_what_spark_writes_as_mariadb(kind: str, images: str) -> N
         expect_tables(server, types)
         state = server.sql("SELECT @@gtid_binlog_state").strip().split(",")
         assert {gtid.partition("-")[0] for gtid in state} >= ({"5", "6"} if images == "structs" else {"5"})
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("image", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("kind", ["mysql", "mariadb118"])
+def test_replay_through_ddl_gives_the_tables_of_the_server(
+    spark: SparkSession, tmp_path: Path, kind: str, metadata: str, image: str
+) -> None:
+    """Columns, types, keys and names that change: Spark, SQLite and SELECT have the same rows."""
+    options = (f"--binlog-row-metadata={metadata}", f"--binlog-row-image={image}", "--character-set-server=utf8mb4")
+    with vendor(kind).server(f"altered{metadata}{image}", "--binlog-format=ROW", *options) as server:
+        server.sql("RESET MASTER" if vendor(kind).is_mariadb else "RESET BINARY LOGS AND GTIDS")
+        server.sql((MYSQL / "altered" / "source.sql").read_text("utf-8"))
+        server.sql("FLUSH BINARY LOGS")
+        with closing(connect(server)) as connection:
+            tables = json.loads(expected(connection, {}))["tables"]
+        log = tmp_path / "binlog.000001"
+        shutil.copy(server.data / log.name, log)
+
+    with closing(SqliteTarget.open(tmp_path / "replayed.db")) as target, binlogio.open(log) as reader:
+        replay(reader, target)
+        assert differences(target.connection, tables, {}) == []
+    on_spark = opened(spark, [log])
+    for name, table in tables.items():
+        plan = on_spark.plan(name)
+        theirs = Counter(expected_row(row, table, plan) for row in table["rows"])
+        assert rows_of(on_spark.state(name), table, plan, unknown(on_spark, name)) == theirs, name
 
 
 @pytest.mark.parametrize("more_rows", [1, 60])

@@ -7,9 +7,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import functions as F  # noqa: N812
 
-from binlogio import BinlogWriter, Insert, Statement
+from binlogio import BinlogWriter, Delete, Insert, Statement
 from binlogio.errors import ReplayError
 from binlogio.schema import ColumnDefinition, TableDefinition
 from changed_rows import ORDERS, UUID, changes, held, row
@@ -223,6 +224,27 @@ def test_columns_that_alter_table_drops_or_moves(
             session.execute(Statement("INSERT", [Insert(table, [values])]))
 
     assert sorted(map(tuple, replay(spark, tmp_path / "binlog.000001", "d.t").collect())) == expected
+
+
+def test_values_that_alter_table_converts(spark: SparkSession, tmp_path: Path) -> None:
+    """A value whose result depends on the server is refused, unless its row is gone by then."""
+    with BinlogWriter(tmp_path / "binlog") as log, log.session("d") as session:
+        for name in ("gone", "there"):
+            session.ddl(f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(9))")
+            old = TableDefinition("d", name, (COLUMNS["i"], ColumnDefinition("v", "varchar(9)")), ("id",))
+            new = TableDefinition("d", name, (COLUMNS["i"], ColumnDefinition("v", "int")), ("id",))
+            session.execute(Statement("INSERT", [Insert(old, [(1, "12"), (2, None), (3, "none")])]))
+            if name == "gone":
+                session.execute(Statement("DELETE", [Delete(old, [(3, "none")])]))
+            session.ddl(f"ALTER TABLE {name} MODIFY v INT")
+            session.execute(Statement("INSERT", [Insert(new, [(4, 4)])]))
+    logs = tmp_path / "binlog.000001"
+
+    assert sorted(map(tuple, replay(spark, logs, "d.gone").collect())) == [(1, 12), (2, None), (4, 4)]
+    with pytest.raises(PythonException, match=r"d\.there\.v: ALTER TABLE converts a value, .* found 'none'"):
+        replay(spark, logs, "d.there").collect()
+    ignored = replay(spark, logs, "d.there", unfollowed="ignore").collect()
+    assert sorted(map(tuple, ignored)) == [(1, 12), (2, None), (3, None), (4, 4)]
 
 
 def test_table_that_is_not_there_is_refused(spark: SparkSession) -> None:

@@ -6,30 +6,23 @@ there are all of them, and `BINLOGIO_PARTITIONS=16` has each of them with every 
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from dataclasses import replace
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from binlogio.arrow.values import as_value
-from binlogio.constants import ColumnType
 from binlogio.errors import ReplayError
-from binlogio.values.absent import ABSENT
-from binlogio.values.enum_set import EnumValue, SetValue
 from corpus import Case, cases
-from expected_values import NOT_AS_THE_SOURCE, expected_row, ours, shown_document, unlike
+from expected_values import NOT_AS_THE_SOURCE, expected_row, unlike
+from spark_replays import opened, rows_of, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from binlogio.rows.plan import TablePlan
-    from binlogio.values.column import ColumnPlan
     from pyspark_binlogio.state import LogReplay
 
 pytestmark = pytest.mark.spark
@@ -40,6 +33,7 @@ PARTITIONS: Final = (
 )
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 CHOSEN: Final = (
+    "mysql97/altered",  # columns, types, keys and names, with minimal images and metadata
     "mysql97/compressed",  # payloads, and ALTER TABLE in the middle
     "mysql97/ddl_mix",
     "mysql97/format_row",  # XA, savepoints, rollbacks, engines without transactions
@@ -63,14 +57,6 @@ UNTOLD: Final = {
 }
 
 
-def opened(spark: SparkSession, case: Case) -> LogReplay:
-    """Return the logs of a case, looked through."""
-    from pyspark_binlogio.state import LogReplay  # noqa: PLC0415 - there may be no Spark
-
-    options = {"zeroDates": "text", **({"keyring": str(case.keys)} if case.keys is not None else {})}
-    return LogReplay.open(spark, [str(log) for log in case.logs], [], None, options)
-
-
 def shuffled(changes: DataFrame, partitions: int) -> DataFrame:
     """Return the records in no order, in so many partitions."""
     from pyspark.sql.functions import rand  # noqa: PLC0415
@@ -78,53 +64,12 @@ def shuffled(changes: DataFrame, partitions: int) -> DataFrame:
     return changes.repartition(partitions, rand(partitions)).sortWithinPartitions(rand(partitions + 1))
 
 
-def rows(state: DataFrame, table: dict[str, Any], plan: TablePlan, unknown: set[str]) -> Counter[tuple[Any, ...]]:
-    """Return the rows of a state in the form of `expected.json`.
-
-    Without an image that has it, the value of a column of `unknown` is undetermined.
-    """
-    columns = []
-    for array, spec, column in zip(state.toArrow().columns, table["columns"], plan.columns, strict=True):
-        null = ABSENT if column.label.casefold() in unknown else None
-        if spec["encoding"] == "json" and column.type == ColumnType.JSON:
-            documents = (shown_document(text) if text is not None else None for text in array.to_pylist())
-            columns.append([json.dumps(one, sort_keys=True) if one is not None else null for one in documents])
-            continue
-        columns.append(
-            [ours(_value(value, column), spec, column) if value is not None else null for value in array.to_pylist()]
-        )
-    return Counter(zip(*columns, strict=True))
-
-
-def unknown(replay: LogReplay, name: str) -> set[str]:
-    """Columns that inserts may lack and whose default is not in the log, such as generated ones."""
-    schema, _, table = name.partition(".")
-    life = replay.history.life((schema, table))
-    if replay.history.images_of(life).whole_after:
-        return set()
-    return {column for column, default in life.now.defaults.items() if not default.is_known}
-
-
-def _value(value: Any, column: ColumnPlan) -> Any:
-    """Return a value of Spark as the reader gives it."""
-    if column.type == ColumnType.NEWDECIMAL:
-        return Decimal(value)
-    if isinstance(value, Decimal):
-        return int(value)
-    if column.type == ColumnType.ENUM and column.members is not None:
-        return EnumValue(value, column.members.index(value) + 1 if value in column.members else 0)
-    if column.type == ColumnType.SET and column.members is not None:
-        chosen = value.split(",") if value else []
-        return SetValue(value, sum(1 << column.members.index(one) for one in chosen))
-    return as_value(value, column)
-
-
 @pytest.mark.parametrize("case", RUN, ids=lambda case: case.id)
 def test_replay_gives_the_tables_of_the_server(spark: SparkSession, case: Case) -> None:
     """Every row of every table."""
     if case.folder.name == "format_statement":
         pytest.skip("the rows of this case are not in its log")
-    replay = opened(spark, case)
+    replay = opened(spark, case.logs, case.keys)
     expected = case.load("expected.json")["tables"]
     for name, table in expected.items():
         if name in NOT_AS_THE_SOURCE.get(case.id, ()):
@@ -137,7 +82,7 @@ def test_replay_gives_the_tables_of_the_server(spark: SparkSession, case: Case) 
         theirs = Counter(expected_row(row, table, plan) for row in table["rows"])
         for partitions, state in states(spark, replay, name):
             assert [column["name"] for column in table["columns"]] == state.columns, name
-            mine = rows(state, table, plan, unknown(replay, name))
+            mine = rows_of(state, table, plan, unknown(replay, name))
             only_theirs, only_mine = theirs - mine, mine - theirs
             assert not unlike(only_theirs, only_mine), f"{name}: not in our rows, with {partitions} partitions"
             assert only_mine.total() == only_theirs.total(), f"{name}: only in our rows, with {partitions} partitions"
@@ -157,7 +102,7 @@ def states(spark: SparkSession, replay: LogReplay, name: str) -> Iterator[tuple[
         state: DataFrame | None = None
         for stage, start in stages:
             mixed = replace(stage, changes=shuffled(stage.changes, partitions))
-            state = state_of(mixed, None if state is None else start.base(state))
+            state = state_of(mixed, None if state is None else start(state))
         assert state is not None
         yield partitions, state
     spark.conf.set(_SHUFFLE, usual)

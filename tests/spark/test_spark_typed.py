@@ -14,6 +14,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.errors import BinlogFormatError
 from pyspark_binlogio.options import BinlogOptionError
 from spark_frames import TYPES_INT, load, tasks
+from spark_streams import HAS_READ_LIMITS, Stream
 
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -183,6 +184,58 @@ def test_stream_that_meets_an_alter_table_is_refused(tmp_path: Path, change: str
     end = reader.latestOffset(start, None)
     with pytest.raises(BinlogFormatError, match="the columns of the table differ from those of this read"):
         [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
+
+
+STATEMENTS: Final = {
+    "added": "ALTER TABLE t ADD COLUMN w INT",
+    "renamed": "ALTER TABLE `t` RENAME COLUMN v TO v2",
+    "dropped": "ALTER TABLE d.t DROP COLUMN v",
+    "exchanged": "/* made again */ DROP TABLE t; CREATE TABLE t (id INT, w INT, x INT)",
+}
+
+
+def logged(folder: Path, *what: str | tuple[TableDefinition, tuple[Any, ...]], metadata: str = "FULL") -> None:
+    """Write a log of statements and inserts."""
+    variables = ServerVariables(binlog_row_metadata=metadata)
+    with BinlogWriter(folder / "binlog", variables=variables) as log, log.session("d") as session:
+        for one in what:
+            if isinstance(one, str):
+                for sql in one.split("; "):
+                    session.ddl(sql)
+            else:
+                session.execute(Statement("insert", [Insert(one[0], [one[1]])]))
+
+
+@pytest.mark.skipif(not HAS_READ_LIMITS, reason="PySpark 4.1 reads everything in one batch")
+@pytest.mark.parametrize("schema_changes", ["error", "addColumns"])
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("change", ALTERED)
+def test_stream_started_again_at_an_alter_table_has_its_columns(
+    tmp_path: Path, change: str, metadata: str, schema_changes: str
+) -> None:
+    """The batch before it has the changes before it; the one after it is refused, and read after the restart."""
+    options = {"table": "d.t", "schemaChanges": schema_changes}
+    after = TableDefinition("d", "t", ALTERED[change])
+    row = (after, (3, 3, 3)[: len(after.columns)])
+    more = ("CREATE TABLE t2 (id INT)", "ALTER TABLE t2 ADD COLUMN t3 INT")
+    logged(tmp_path, "CREATE TABLE t (id INT, v INT)", (V_ONLY, (1, 1)), metadata=metadata)
+    stream = Stream(tmp_path, **options)
+    logged(tmp_path, (V_ONLY, (2, 2)), *more, STATEMENTS[change], row, row, metadata=metadata)
+    stream.columns = ["after"]
+
+    assert [found["after"] for found in stream.batch()] == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+    start = stream.offset
+    if schema_changes == "error" or change != "dropped":
+        with pytest.raises(BinlogFormatError, match="the columns of the table differ from those of this read"):
+            stream.batch()
+    else:
+        stream.batch()
+    again = Stream(tmp_path, start, **options)
+    again.columns = ["after"]
+    found = again.between(json.loads(start), json.loads(stream.offset))
+    again.offset = stream.offset
+    assert [one["after"] for one in found] == 2 * [{column.name: 3 for column in after.columns}]
+    assert again.batch() == []
 
 
 @pytest.mark.parametrize("view", ["rows", "changes"])

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from binlogio.events.base import ParseContext
+    from binlogio.format.splits import Split
     from binlogio.schema.catalogue import DefinitionCatalogue
     from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
@@ -115,6 +116,17 @@ def _check_order(catalogue: DefinitionCatalogue, progress: LogProgress) -> None:
             expected=f"logs after {last.file}",
             hint="make another catalogue, of all logs",
         )
+
+
+def has_statements(catalogue: DefinitionCatalogue, log: LogFile, within: Split, keyring: Keyring | None = None) -> bool:
+    """Return whether a part of a log has statements that may define tables; it is scanned if it is not catalogued yet.
+
+    Raises:
+        OSError, UnsupportedFeature: the log cannot be read.
+    """
+    catalogue_logs(catalogue, [log], keyring, within.end)
+    found = catalogue.find(log.name, recognizer(log, keyring))
+    return found is not None and any(within.start <= one.offset < within.end for one in found.statements)
 
 
 def is_changed(catalogue: DefinitionCatalogue, logs: Iterable[LogFile], keyring: Keyring | None = None) -> bool:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import Final
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Final
 
+from binlogio.constants import QueryStatus
 from binlogio.frozen import dataclass
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.parsed_table import ParsedTable
@@ -18,7 +20,11 @@ from binlogio.schema.ddl.tree import AlterClauses, Default
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import GEOMETRY_TYPES
 
+if TYPE_CHECKING:
+    from binlogio.events.query import QueryEvent
+
 _NUMBERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal", "bit", "year")
+_UTC: Final = ("+00:00", "UTC")
 _ZERO_TIMES: Final = {
     "date": "0000-00-00",
     "datetime": "0000-00-00 00:00:00",
@@ -45,16 +51,21 @@ class ColumnChanges:
     drops_rows: bool = False
     name: tuple[str | None, str] | None = None
 
+    def former(self, name: str) -> str | None:
+        """Return the name that a column had before; None if it is new. Names are in small letters."""
+        return None if name in self.added else self.renamed.get(name, name)
+
     def followed_by(self, later: ColumnChanges) -> ColumnChanges:
         """Both, one after the other."""
         added = {name: later.defaults.get(name, UNKNOWN_DEFAULT) for name in later.added}
         renamed = {}
         for name in {*self.added, *self.renamed, *later.renamed} - later.added:
-            former = later.renamed.get(name, name)
-            if former in self.added:
-                added[name] = self.defaults.get(former, UNKNOWN_DEFAULT)
+            between = later.renamed.get(name, name)
+            former = self.former(between)
+            if former is None:
+                added[name] = self.defaults.get(between, UNKNOWN_DEFAULT)
             else:
-                renamed[name] = self.renamed.get(former, former)
+                renamed[name] = former
         return replace(self, renamed=renamed, added=frozenset(added), defaults=added)
 
 
@@ -108,6 +119,25 @@ def effective_defaults(
     return found
 
 
+def at_statement(default: Default, column: ColumnDefinition | None, event: QueryEvent) -> Default:
+    """Return the default that existing rows get in a column that a statement adds: the time of the statement if so.
+
+    The time is known where the time zone of the session does not matter, or is UTC.
+    """
+    if not default.is_now:
+        return default
+    zone = event.status(QueryStatus.TIME_ZONE)
+    kind = None if column is None else column.sql_type
+    if kind is None or kind.name not in ("timestamp", "datetime") or (kind.name == "datetime" and zone not in _UTC):
+        return UNKNOWN_DEFAULT
+    fraction = ""
+    if kind.arguments and kind.arguments[0]:
+        microseconds = event.status(QueryStatus.MICROSECONDS) or event.status(QueryStatus.MARIADB_HRNOW)
+        fraction = f".{microseconds or 0:06d}"[: 1 + kind.arguments[0]]
+    moment = datetime.fromtimestamp(event.header.timestamp, timezone.utc)
+    return Default(moment.strftime("%Y-%m-%d %H:%M:%S") + fraction)
+
+
 def defaults_after(
     before: Mapping[str, Default], changes: ColumnChanges, columns: Sequence[ColumnDefinition]
 ) -> dict[str, Default]:
@@ -115,9 +145,9 @@ def defaults_after(
     said = effective_defaults(changes.defaults, columns)
     found = {}
     for name in said:
-        former = changes.renamed.get(name, name)
+        former = changes.former(name)
         if name in changes.defaults:
             found[name] = said[name]
-        elif former in before:
+        elif former is not None and former in before:
             found[name] = before[former]
     return found

@@ -108,6 +108,22 @@ def converted(value: SqliteValue, old: ColumnPlan, new: ColumnPlan) -> SqliteVal
         raise Lossy(repr(value)) from exc
 
 
+def converted_text(value: Any, old: ColumnPlan, new: ColumnPlan) -> str | None:
+    """Return the text of a value of an Arrow array as the new column has it; bytes are 0x and hexadecimal digits.
+
+    Raises:
+        Lossy: as `converted`.
+    """
+    if isinstance(value, (dict, list)):
+        raise Lossy(repr(value))
+    if isinstance(value, Decimal) and old.type != ColumnType.NEWDECIMAL:
+        value = int(value)
+    stored = converted(value if isinstance(value, str) else sqlite_value(value, old), old, new)
+    if isinstance(stored, bytes):
+        return f"0x{stored.hex()}"
+    return None if stored is None else str(stored)
+
+
 def is_kept(old: ColumnPlan, new: ColumnPlan) -> bool:
     """Return whether the new column stores every value of the old one unchanged."""
     same = (

@@ -15,10 +15,8 @@ the rows that follow, a table with rows is refused.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import QueryStatus
 from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.replay.targets.sqlite.catalogue import (
     NO_FACTS,
@@ -39,7 +37,7 @@ from binlogio.replay.targets.sqlite.definition import (
 from binlogio.replay.targets.sqlite.table import table_names
 from binlogio.replay.transactions import text_refused
 from binlogio.schema.ddl import tree
-from binlogio.schema.ddl.column_history import ColumnChanges, column_changes
+from binlogio.schema.ddl.column_history import ColumnChanges, at_statement, column_changes
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
 from binlogio.schema.ddl.parsed_table import PRIMARY, Key
 from binlogio.schema.ddl.partitions import MOVING, PartitionChange, partition_change
@@ -393,9 +391,6 @@ def _with_key(table: ParsedTable) -> ParsedTable:
     )
 
 
-_UTC: Final = ("+00:00", "UTC")
-
-
 def origins_of(
     old: SqliteDefinition, new: SqliteDefinition, changes: ColumnChanges, event: QueryEvent
 ) -> dict[int, SqliteValue | UnknownValue | Origin]:
@@ -415,26 +410,16 @@ def _origin(
 ) -> SqliteValue | UnknownValue | Origin:
     column = new.definition.columns[position]
     name = column.name.casefold()
-    former = old.position(changes.renamed.get(name, name))
-    if name in changes.added or former is None:
+    before = changes.former(name)
+    former = None if before is None else old.position(before)
+    if former is None:
         default = new.defaults.get(name, UNKNOWN_DEFAULT)
-        return _now(column, event) if default.is_now else new.default(position)
+        if not default.is_now:
+            return new.default(position)
+        moment = at_statement(default, column, event)
+        return moment.text if moment.is_known else UNKNOWN
     is_computed = column.generated_from is not None and name in changes.defaults
     return UNKNOWN if is_computed else Origin(former)
-
-
-def _now(column: ColumnDefinition, event: QueryEvent) -> SqliteValue | UnknownValue:
-    """Return the time of the statement, where the session's time zone does not matter or is known."""
-    zone = event.status(QueryStatus.TIME_ZONE)
-    kind = column.sql_type
-    if kind.name not in ("timestamp", "datetime") or (kind.name == "datetime" and zone not in _UTC):
-        return UNKNOWN
-    fraction = ""
-    if kind.arguments and kind.arguments[0]:
-        microseconds = event.status(QueryStatus.MICROSECONDS) or event.status(QueryStatus.MARIADB_HRNOW)
-        fraction = f".{microseconds or 0:06d}"[: 1 + kind.arguments[0]]
-    moment = datetime.fromtimestamp(event.header.timestamp, timezone.utc)
-    return moment.strftime("%Y-%m-%d %H:%M:%S") + fraction
 
 
 def empty_partitions(
