@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from binlogio.frozen import dataclass
 from binlogio.schema.ddl.cascades import Cascades
+from binlogio.schema.ddl.temporary_tables import TemporaryTables
 from binlogio.schema.identifiers import folded
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ class KnownDatabase:
 class Catalogue:
     """Tables by schema and name.
 
-    `unknown` has the reason for each table whose definition was lost. `temporary` has temporary tables as (thread id,
-    schema, name); `old_temporary` has those of earlier logs, which a restarted server does not have.
+    `unknown` has the reason for each table whose definition was lost. `temporary` has the temporary tables.
 
     `lost` is the reason why all tables were forgotten that no later statement has defined; None if that never happened.
     `folds_names` is True once a table map has shown that the server ignores the case of names.
@@ -63,9 +63,8 @@ class Catalogue:
         self.unknown: dict[TableName, str] = {}
         self.lost: str | None = None
         self.folds_names = False
-        self.old_temporary: set[tuple[int, str, str]] = set()
         self.databases: dict[str, KnownDatabase] = {}
-        self.temporary: set[tuple[int, str, str]] = set()
+        self.temporary = TemporaryTables()
         self.cascades = Cascades()
         self.changed: set[TableName] = set()
         self._tables: dict[TableName, KnownTable] = {}
@@ -76,8 +75,9 @@ class Catalogue:
     def copy(self) -> Catalogue:
         """Return a copy."""
         other = Catalogue()
-        other.unknown, other.databases, other.temporary = dict(self.unknown), dict(self.databases), set(self.temporary)
-        other.lost, other.folds_names, other.old_temporary = self.lost, self.folds_names, set(self.old_temporary)
+        other.unknown, other.databases = dict(self.unknown), dict(self.databases)
+        other.temporary = self.temporary.copy()
+        other.lost, other.folds_names = self.lost, self.folds_names
         other.cascades = self.cascades.copy()
         other._tables, other._dropped = dict(self._tables), set(self._dropped)
         other._alike = {name: set(names) for name, names in self._alike.items()}
@@ -109,8 +109,7 @@ class Catalogue:
 
     def begin_log(self) -> None:
         """Continue with the next log of the server, which may have been restarted."""
-        self.old_temporary |= self.temporary
-        self.temporary.clear()
+        self.temporary.begin_log()
 
     def put(self, name: TableName, known: KnownTable) -> None:
         """Take a definition for that of the table of this name."""

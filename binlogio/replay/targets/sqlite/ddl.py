@@ -152,7 +152,8 @@ class _DdlStatement:
             return False
         facts = None
         if isinstance(statement.body, tree.Like):
-            facts = kept.facts.get(self._logged.full_name(statement.body.table), NO_FACTS)
+            like = self._logged.full_name(statement.body.table)
+            facts = NO_FACTS if self._is_temporary(like) else kept.facts.get(like, NO_FACTS)
         kept.facts[name] = created_facts(statement, table) if facts is None else facts
         if self._wanted.wants_table(*name) and not self._exists(name):
             definition = self._definition(name, table)
@@ -166,6 +167,7 @@ class _DdlStatement:
         kept = self._kept
         name = self._logged.full_name(statement.table)
         if self._is_temporary(name):
+            self._follow()
             return False
         name = kept.catalogue.known_name(name)
         self._refuse_moved_rows(statement)
@@ -225,8 +227,7 @@ class _DdlStatement:
         """Rename tables and their definitions."""
         self._see_all_chosen()
         kept = self._kept
-        pairs = [(self._logged.full_name(old), self._logged.full_name(new)) for old, new in renames]
-        lasting = [(old, new) for old, new in pairs if not self._is_temporary(old)]
+        lasting = self._logged.base_renames(renames, kept.catalogue)
         facts: dict[TableName, TableFacts] = {}
         for typed, new in lasting:
             old = kept.catalogue.known_name(typed)
