@@ -193,11 +193,15 @@ def _create(log: BinlogWriter, tables: Iterable[TableDefinition]) -> None:
         with log.session(table.schema) as session:
             if not number:
                 session.execute(Statement.from_sql(f"CREATE DATABASE {table.schema}", table.schema, ()))
-            columns = "".join(
-                f"{column.name} {column.type} {'NULL' if column.nullable else 'NOT NULL'}, " for column in table.columns
-            )
-            sql = f"CREATE TABLE {table.name} ({columns}PRIMARY KEY ({', '.join(table.primary_key)}))"
-            session.execute(Statement.from_sql(sql, table.schema, ()))
+            session.execute(_creation(table))
+
+
+def _creation(table: TableDefinition) -> Statement:
+    columns = "".join(
+        f"{column.name} {column.type} {'NULL' if column.nullable else 'NOT NULL'}, " for column in table.columns
+    )
+    sql = f"CREATE TABLE {table.name} ({columns}PRIMARY KEY ({', '.join(table.primary_key)}))"
+    return Statement.from_sql(sql, table.schema, ())
 
 
 def _first(path: Path) -> Path:
@@ -295,6 +299,46 @@ def write_many_tables(path: Path, tables: int, rows: int) -> Path:
     ]
     with BinlogWriter(path, variables=variables) as log, log.session("bulk") as session:
         commit_all(session, ((inserts[number % tables],) for number in range(rows)))
+    return _first(path)
+
+
+def write_alters(path: Path, count: int) -> Path:
+    """Write a log with a row of one table of ten columns and `count` ALTERs of this table; return its path."""
+    columns = tuple(_Column(f"c{number}", "int" if number % 2 else "varchar(20)") for number in range(1, 10))
+    table = TableDefinition("ddl", "t", (_Column("id", "int", nullable=False), *columns), ("id",))
+    clauses = itertools.cycle(
+        (
+            "ADD COLUMN added datetime(3) AFTER c4",
+            "MODIFY c1 bigint",
+            "ADD INDEX i (c2, c3)",
+            "RENAME COLUMN c5 TO other",
+            "COMMENT 'a comment'",
+            "DROP COLUMN added",
+            "MODIFY c1 int",
+            "RENAME COLUMN other TO c5",
+            "DROP INDEX i",
+            "ADD COLUMN added text FIRST, DROP COLUMN c9, ADD COLUMN c9 int",
+            "DROP COLUMN added, COMMENT ''",
+        )
+    )
+    with BinlogWriter(path, variables=VARIABLES) as log:
+        _create(log, [table])
+        with log.session(table.schema) as session:
+            session.execute(Statement("INSERT", (Insert(table, ({"id": 1},)),)))
+            for clause in itertools.islice(clauses, count):
+                session.execute(Statement.from_sql(f"ALTER TABLE t {clause}", table.schema, ()))
+    return _first(path)
+
+
+def write_creates(path: Path, count: int) -> Path:
+    """Write a log that creates `count` tables, with a row in each; return its path."""
+    columns = (_Column("id", "int", nullable=False), _Column("v", "varchar(20)"))
+    with BinlogWriter(path, variables=VARIABLES) as log, log.session("ddl") as session:
+        session.execute(Statement.from_sql("CREATE DATABASE ddl", "ddl", ()))
+        for number in range(count):
+            table = TableDefinition("ddl", f"t{number}", columns, ("id",))
+            session.execute(_creation(table))
+            session.execute(Statement("INSERT", (Insert(table, ({"id": 1, "v": "one"},)),)))
     return _first(path)
 
 

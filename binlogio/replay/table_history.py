@@ -872,8 +872,8 @@ class TableStatement:
             case CreateIndex(table) | DropIndex(table):
                 self._index(self._history.known(full_name(table)))
             case RenameTables(renames):
-                for old, new in renames:
-                    self._rename(self._history.known(full_name(old)), full_name(new))
+                for old, new in self._logged.base_renames(renames, self._history.catalogue):
+                    self._rename(self._history.known(old), new)
             case DropTables(tables, only_temporary=False):
                 for table in tables:
                     self._drop(full_name(table))
@@ -896,7 +896,8 @@ class TableStatement:
             raise statement.body.error()
         defaults = dict(statement.defaults or {})
         if isinstance(statement.body, Like):
-            source = history.current(self._logged.full_name(statement.body.table))
+            like = self._logged.full_name(statement.body.table)
+            source = None if self._is_temporary(like) else history.current(like)
             defaults = {} if source is None else dict(source.now.defaults)
         stretch = Stretch(name, self._place, flavor_of=self._context)
         stretch.definition = self._definition(name)
@@ -915,8 +916,9 @@ class TableStatement:
         life = history.current(name)
         known = history.catalogue.find(*name)
         table = known.table if known is not None else ParsedTable(schema="", name="", columns=(), collation="binary")
+        is_temporary = self._is_temporary(name)
         self.follow()
-        if self._is_temporary(name):
+        if is_temporary:
             return
         if isinstance(clauses, Unparsed) or clauses.exchanged is not None:
             others = statement.new_names if isinstance(clauses, Unparsed) else (clauses.exchanged,)

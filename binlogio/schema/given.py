@@ -172,7 +172,7 @@ class GivenDefinitions:
                 if isinstance(created, CreateTable):
                     known.add_cascades(name, cascades_of(created.references, name))
             found = self._cascades[server] = known
-        return found.cascades_of(parent)
+        return found.cascades.of_parent(parent)
 
     def _described(self, server: ServerDefaults) -> dict[TableName, Described]:
         found = self._read.get(server)

@@ -1,9 +1,14 @@
-"""Quoting of identifiers (schemas, tables, columns, variables), valid in MySQL and MariaDB with every sql_mode.
+"""Identifiers (schemas, tables, columns, variables): quoting that is valid in every sql_mode, and names without case.
 
 The tokenizer of SQL is in `binlogio.schema.ddl.tokens`.
 """
 
 from __future__ import annotations
+
+
+def folded(name: tuple[str, str]) -> tuple[str, str]:
+    """Return schema and name in the form in which servers that ignore case compare them."""
+    return name[0].casefold(), name[1].casefold()
 
 
 def backticked(name: str) -> str:

@@ -287,7 +287,7 @@ class DefinitionSource:
         They come from the given definitions and the DDL read so far.
         """
         self._catch_up()
-        logged = self._catalogue.cascades_of((schema, table))
+        logged = self._catalogue.cascades.of_parent((schema, table))
         given = () if self._given is None else self._given.cascades_of((schema, table), ServerDefaults.of(context))
         return tuple(dict.fromkeys((*logged, *given))) if logged or given else ()
 
@@ -307,7 +307,8 @@ class DefinitionSource:
         """
         self._was_asked = True
         self._catch_up()
-        return self._catalogue.find(schema, table) == known
+        now = self._catalogue.find(schema, table)
+        return now is known or now == known
 
     def _learned(self, event: TableMapEvent, server: ServerDefaults) -> Described | None:
         """Return the definition from the DDL in the log if the table map agrees with it, otherwise None."""

@@ -145,7 +145,7 @@ def children(*statements: str) -> list[str]:
     catalogue = Catalogue()
     for sql in statements:
         follow_statement(catalogue, sql, "d", NEWEST_MYSQL)
-    return [".".join(one.child) for one in catalogue.cascades_of(("d", "p"))]
+    return [".".join(one.child) for one in catalogue.cascades.of_parent(("d", "p"))]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_a_parent_without_a_schema_is_in_that_of_the_child() -> None:
     catalogue = Catalogue()
     follow_statement(catalogue, "CREATE TABLE d.c (a INT REFERENCES p (id) ON DELETE CASCADE)", "x", NEWEST_MYSQL)
 
-    assert [one.child for one in catalogue.cascades_of(("d", "p"))] == [("d", "c")]
-    assert catalogue.cascades_of(("x", "p")) == ()
+    assert [one.child for one in catalogue.cascades.of_parent(("d", "p"))] == [("d", "c")]
+    assert catalogue.cascades.of_parent(("x", "p")) == ()
 
 
 ADD: Final = "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE"

@@ -252,6 +252,15 @@ def test_temporary_table_hides_the_real_one_of_its_name(tmp_path: Path, target: 
     assert contents(target) == [*ROWS]
 
 
+def test_temporary_table_has_its_own_name_after_a_rename(tmp_path: Path, target: SqliteTarget) -> None:
+    """ALTER TABLE ... RENAME: statements with the old name are about the table with rows again."""
+    statements = ("ALTER TABLE t RENAME TO u", "ALTER TABLE t ADD z INT DEFAULT 5", "DROP TABLE u")
+    created = query("CREATE TEMPORARY TABLE t (a INT, b INT)")
+    replayed(tmp_path, target, query(T), *inserts(T, *ROWS), created, *map(query, statements))
+
+    assert contents(target) == [(*row, 5) for row in ROWS]
+
+
 MOVING: Final = (
     "ALTER TABLE p EXCHANGE PARTITION p0 WITH TABLE t WITHOUT VALIDATION",
     "ALTER TABLE p CONVERT TABLE t TO PARTITION p1 VALUES LESS THAN (20)",

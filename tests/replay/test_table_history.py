@@ -72,6 +72,22 @@ def test_renamed_table_keeps_its_rows_under_both_names() -> None:
     assert found.life(("db", "_t_old")).stretches[0].name == ("db", "t")
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("ALTER TABLE t RENAME TO u", "TRUNCATE u", "DROP TABLE u"),
+        ("CREATE TABLE u LIKE t", "ALTER TABLE t RENAME TO v", "DROP TABLE v"),
+    ],
+)
+def test_temporary_table_leaves_the_life_of_the_base_table_alone(statements: tuple[str, ...]) -> None:
+    """It has its own name, also after a rename, and its own columns."""
+    found = history(CREATE, "CREATE TEMPORARY TABLE t (x INT)", *statements)
+    life = found.life(("db", "t"))
+
+    assert [(stretch.name, stretch.start) for stretch in life.stretches] == [(("db", "t"), Place(0, 100))]
+    assert "u" not in {name for _, name in found.names()} or list(found.life(("db", "u")).now.defaults) == ["x"]
+
+
 def test_alter_table_says_what_rows_get_and_which_column_was_which() -> None:
     """DEFAULT, the type's zero, the time of the statement, and undetermined values."""
     alter = (

@@ -15,17 +15,19 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.ddl.logged_ddl import follow_event
+from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.statements import SessionFacts
 from binlogio.schema.given import Described
 from binlogio.schema.source import with_hidden_columns
 from binlogio.storage.log_file import LogFile
 from corpus import Case, cases
-from followed_ddl import MYSQL, START, after, follow_statement, shape
+from followed_ddl import MARIADB, MYSQL, START, after, follow_statement, shape
 
 if TYPE_CHECKING:
     from binlogio.schema.types import Vendor
 
 CODEC: Final = EVENT_CODECS[EventType.TABLE_MAP_EVENT]
+OLD_MARIADB: Final = ServerDefaults(is_mariadb=True, version=(10, 1, 48))
 CONTEXT: Final = ParseContext(server_version="9.7.0")
 # Logs in which table maps have shapes that no CREATE TABLE of today gives: temporal types of before 5.6.
 OLD_TYPES: Final = ("types_old_temporal",)
@@ -41,6 +43,74 @@ def test_temporary_tables_hide_the_real_one_from_their_session_only() -> None:
     follow_statement(catalogue, "ALTER TABLE t ADD e INT", "s", MYSQL, mine)
 
     assert shape(catalogue) == "a int, b varchar(10), c text, d int, e int"
+
+
+T: Final = "CREATE TEMPORARY TABLE t (x INT)"
+V: Final = "CREATE TEMPORARY TABLE v (x INT)"
+BASE: Final = "a int, b varchar(10), c text"
+
+
+@pytest.mark.parametrize(
+    ("statements", "server", "expected"),
+    [
+        ((T, "RENAME TABLE t TO u", "ALTER TABLE t ADD d INT"), MARIADB, {"t": f"{BASE}, d int"}),
+        ((T, "RENAME TABLE t TO u", "ALTER TABLE t ADD d INT", "DROP TABLE u"), MYSQL, {}),
+        ((T, "RENAME TABLE t TO u", "DROP TABLE t", "ALTER TABLE u ADD d INT"), MYSQL, {"u": f"{BASE}, d int"}),
+        ((T, "RENAME TABLE t TO w, t TO u"), MARIADB, {"u": BASE}),
+        ((V, "RENAME TABLE v TO t, t TO w", "DROP TABLE t"), MARIADB, {}),
+        ((T, "RENAME TABLE t TO u"), OLD_MARIADB, {}),
+        (
+            (T, "ALTER TABLE t RENAME TO u, ADD y INT", "ALTER TABLE t DROP b", "DROP TABLE u"),
+            MYSQL,
+            {"t": "a int, c text"},
+        ),
+        (
+            (V, "ALTER TABLE v RENAME TO t", "ALTER TABLE t ADD d INT", "DROP TABLE t", "ALTER TABLE t DROP b"),
+            MYSQL,
+            {"t": "a int, c text"},
+        ),
+        (
+            (T, "ALTER TABLE t NOSUCHCLAUSE, RENAME TO u", "ALTER TABLE u DROP x", "ALTER TABLE t DROP b"),
+            MYSQL,
+            {"t": "a int, c text"},
+        ),
+        (
+            (T, "ALTER TABLE t ADD y INT", "CREATE TABLE u LIKE t", "DROP TABLE t"),
+            MYSQL,
+            {"t": BASE, "u": "x int, y int"},
+        ),
+        ((T, "ALTER TABLE t DROP nosuch", "CREATE TABLE u LIKE t"), MYSQL, {"t": BASE}),
+        ((T, "CREATE INDEX i ON t (x)", "CREATE INDEX j ON t (nosuch)", "DROP TEMPORARY TABLE t"), MYSQL, {"t": BASE}),
+        (("CREATE TEMPORARY TABLE T (x INT)", "CREATE INDEX i ON T (x)", "DROP TABLE T"), MYSQL, {"t": BASE}),
+        (
+            (T, "CREATE TEMPORARY TABLE IF NOT EXISTS t (z INT)", "CREATE TABLE u LIKE t"),
+            MYSQL,
+            {"t": BASE, "u": "x int"},
+        ),
+        (("CREATE TEMPORARY SEQUENCE t", "ALTER SEQUENCE t AS INT", "DROP SEQUENCE t"), MARIADB, {"t": BASE}),
+        (
+            ("CREATE TEMPORARY TABLE t (x NOSUCHTYPE)", "ALTER TABLE t ADD y INT", "CREATE TABLE u LIKE t"),
+            MYSQL,
+            {"t": BASE},
+        ),
+    ],
+)
+def test_statements_on_temporary_tables_leave_the_base_tables_known(
+    statements: tuple[str, ...], server: ServerDefaults, expected: dict[str, str]
+) -> None:
+    """RENAME TABLE is about the temporary table in MariaDB, and about the base table in MySQL."""
+    catalogue = after(START, *statements, server=server)
+
+    assert {name: shape(catalogue, name) for (_, name), _ in catalogue.tables()} == expected
+
+
+def test_a_failed_statement_on_a_temporary_table_leaves_the_base_table_known() -> None:
+    """The event has an error number."""
+    catalogue = after(START, T)
+    for sql in ("ALTER TABLE t ADD y INT", "CREATE TEMPORARY TABLE t (z INT)", "DROP INDEX i ON t"):
+        follow_statement(catalogue, sql, "s", MYSQL, failed="error 1010")
+
+    assert shape(catalogue) == BASE
 
 
 @pytest.mark.parametrize(

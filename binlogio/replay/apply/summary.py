@@ -62,9 +62,9 @@ class RowCounts:
         self.ignored += other.ignored
         self.lossy += other.lossy
         self.first_loss = self.first_loss or other.first_loss
-        self.rows_by_table += other.rows_by_table
-        self.algorithms += other.algorithms
-        self.server_rows += other.server_rows
+        self.rows_by_table.update(+other.rows_by_table)  # `+=` reads all counts, also of the tables not in `other`
+        self.algorithms.update(+other.algorithms)
+        self.server_rows.update(+other.server_rows)
 
 
 @dataclass(slots=True)

@@ -87,26 +87,9 @@ def altered_table(
 
 
 def _with_columns(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) -> ParsedTable:
-    known = {column.name.casefold() for column in table.columns}
-    for name in (*alter.dropped, *alter.renamed, *alter.visible, *(c.old for c in changes if c.old is not None)):
-        if name.casefold() not in known:
-            raise _misfit(table, f"no column {name}")
-    changed = {change.old.casefold(): change for change in changes if change.old is not None}
-    dropped = {name.casefold() for name in alter.dropped}
-    columns: list[ColumnDefinition] = []
-    assumed = set()
-    for column in table.columns:
-        old = column.name.casefold()
-        if old in dropped:
-            continue
-        change = changed.get(old)
-        if change is not None:
-            columns.append(change.column.column)
-            continue
-        name = alter.renamed.get(old, column.name)
-        columns.append(replace(column, name=name, visible=alter.visible.get(old, column.visible)))
-        if old in table.assumed:
-            assumed.add(name.casefold())
+    if not changes and not (alter.dropped or alter.renamed or alter.visible):
+        return table
+    columns, assumed = _existing_columns(table, alter, changes)
     for change in changes:
         if change.column.is_assumed:
             assumed.add(change.column.column.name.casefold())
@@ -118,6 +101,40 @@ def _with_columns(table: ParsedTable, alter: AlterClauses, changes: list[_Change
     if not columns or len({column.name.casefold() for column in columns}) != len(columns):
         raise _misfit(table, "no columns, or a duplicate column name")
     return replace(table, columns=tuple(columns), assumed=frozenset(assumed))
+
+
+def _existing_columns(
+    table: ParsedTable, alter: AlterClauses, changes: list[_Change]
+) -> tuple[list[ColumnDefinition], set[str]]:
+    """Return the columns that are left, with their changes in place, and which of them have an assumed collation."""
+    changed = {change.old.casefold(): change for change in changes if change.old is not None}
+    dropped = {name.casefold() for name in alter.dropped}
+    found = {*dropped, *alter.renamed, *alter.visible, *changed}
+    if not found:
+        return list(table.columns), set(table.assumed)
+    columns: list[ColumnDefinition] = []
+    assumed = set(table.assumed - found)
+    missing = set(found)
+    for column in table.columns:
+        old = column.name.casefold()
+        if old not in found:
+            columns.append(column)
+            continue
+        missing.discard(old)
+        if old in dropped:
+            continue
+        change = changed.get(old)
+        if change is not None:
+            columns.append(change.column.column)
+            continue
+        name = alter.renamed.get(old, column.name)
+        columns.append(replace(column, name=name, visible=alter.visible.get(old, column.visible)))
+        if old in table.assumed:
+            assumed.add(name.casefold())
+    if missing:
+        names = (*alter.dropped, *alter.renamed, *alter.visible, *(c.old for c in changes if c.old is not None))
+        raise _misfit(table, f"no column {next(name for name in names if name.casefold() in missing)}")
+    return columns, assumed
 
 
 def _put(table: ParsedTable, columns: list[ColumnDefinition], change: _Change) -> None:

@@ -5,11 +5,14 @@ Handles names, databases and case folding. `binlogio.schema.ddl.statements` pars
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from binlogio.frozen import dataclass
+from binlogio.schema.ddl.cascades import Cascades
+from binlogio.schema.ddl.temporary_tables import TemporaryTables
+from binlogio.schema.identifiers import folded
 
 if TYPE_CHECKING:
     from binlogio.schema.ddl.foreign_keys import Cascade
@@ -44,8 +47,7 @@ class KnownDatabase:
 class Catalogue:
     """Tables by schema and name.
 
-    `unknown` has the reason for each table whose definition was lost. `temporary` has temporary tables as (thread id,
-    schema, name); `old_temporary` has those of earlier logs, which a restarted server does not have.
+    `unknown` has the reason for each table whose definition was lost. `temporary` has the temporary tables.
 
     `lost` is the reason why all tables were forgotten that no later statement has defined; None if that never happened.
     `trusts_ddl`: accept the definition of a CREATE TABLE IF NOT EXISTS that may have found another table. `folds_names`
@@ -53,6 +55,9 @@ class Catalogue:
 
     `cascades` are the foreign keys of each table that change its rows. They are kept when the definition of a table is
     lost, because the table still exists. A foreign key that ALTER TABLE drops is kept if its name is not known.
+
+    `changed` are the names whose definition was put, removed or lost, for a caller that stores the definitions and
+    clears the set.
     """
 
     def __init__(self, *, trusts_ddl: bool = False) -> None:
@@ -60,22 +65,25 @@ class Catalogue:
         self.unknown: dict[TableName, str] = {}
         self.lost: str | None = None
         self.folds_names = False
-        self.old_temporary: set[tuple[int, str, str]] = set()
         self.databases: dict[str, KnownDatabase] = {}
-        self.temporary: set[tuple[int, str, str]] = set()
-        self.cascades: dict[TableName, tuple[Cascade, ...]] = {}
+        self.temporary = TemporaryTables()
+        self.cascades = Cascades()
+        self.changed: set[TableName] = set()
         self._tables: dict[TableName, KnownTable] = {}
         self._alike: dict[TableName, set[TableName]] = {}  # the names of `_tables`, by their case-folded form
         self._dropped: set[TableName] = set()
+        self._names: dict[str, dict[TableName, None]] = {}  # those with a definition, a reason or a cascade, by schema
 
     def copy(self) -> Catalogue:
         """Return a copy."""
         other = Catalogue(trusts_ddl=self.trusts_ddl)
-        other.unknown, other.databases, other.temporary = dict(self.unknown), dict(self.databases), set(self.temporary)
-        other.lost, other.folds_names, other.old_temporary = self.lost, self.folds_names, set(self.old_temporary)
-        other.cascades = dict(self.cascades)
+        other.unknown, other.databases = dict(self.unknown), dict(self.databases)
+        other.temporary = self.temporary.copy()
+        other.lost, other.folds_names = self.lost, self.folds_names
+        other.cascades = self.cascades.copy()
         other._tables, other._dropped = dict(self._tables), set(self._dropped)
-        other._alike = {folded: set(names) for folded, names in self._alike.items()}
+        other._alike = {name: set(names) for name, names in self._alike.items()}
+        other._names = {schema: dict(names) for schema, names in self._names.items()}
         return other
 
     def forgotten(self) -> Catalogue:
@@ -83,17 +91,17 @@ class Catalogue:
 
         Foreign keys that change rows are kept: an obsolete one causes an error, a missing one would lose changes.
         """
-        return Catalogue(trusts_ddl=self.trusts_ddl).with_cascades(self.cascades)
-
-    def with_cascades(self, cascades: Mapping[TableName, tuple[Cascade, ...]]) -> Catalogue:
-        """Return this catalogue, with more foreign keys that change rows."""
-        for name, found in cascades.items():
-            self.add_cascades(name, found)
-        return self
+        other = Catalogue(trusts_ddl=self.trusts_ddl)
+        other.cascades = self.cascades.copy()
+        return other
 
     def find(self, schema: str, name: str) -> KnownTable | None:
         """Return the current definition of the table; None if it is not known from the log."""
         return self._tables.get(self.known_name((schema, name)))
+
+    def exactly(self, name: TableName) -> KnownTable | None:
+        """Return the current definition of the table with this name in this case."""
+        return self._tables.get(name)
 
     def tables(self) -> Iterator[tuple[TableName, KnownTable]]:
         """All tables that are known, by name."""
@@ -103,7 +111,7 @@ class Catalogue:
         """Return the name under which a table is known: servers that fold case log the statement as it was typed."""
         if name in self._tables:
             return name
-        alike = self._alike.get(_folded(name), ())
+        alike = self._alike.get(folded(name), ())
         return next(iter(alike)) if len(alike) == 1 else name
 
     def is_ambiguous(self, name: TableName) -> bool:
@@ -112,68 +120,65 @@ class Catalogue:
 
     def begin_log(self) -> None:
         """Continue with the next log of the server, which may have been restarted."""
-        self.old_temporary |= self.temporary
-        self.temporary.clear()
+        self.temporary.begin_log()
 
     def put(self, name: TableName, known: KnownTable) -> None:
         """Take a definition for that of the table of this name."""
-        self._tables[name] = replace(known, table=replace(known.table, schema=name[0], name=name[1]))
-        self._alike.setdefault(_folded(name), set()).add(name)
+        if (known.table.schema, known.table.name) != name:
+            known = replace(known, table=replace(known.table, schema=name[0], name=name[1]))
+        self._tables[name] = known
+        self._alike.setdefault(folded(name), set()).add(name)
         self._dropped.discard(name)
         self.unknown.pop(name, None)
+        self._note(name)
+        self.changed.add(name)
 
     def remove(self, name: TableName) -> KnownTable | None:
         """Remove a table that no longer exists, and return its definition."""
-        known = self.known_name(name)
-        self._dropped.add(known)
-        self.unknown.pop(known, None)
-        self.cascades.pop(known, None)
-        return self._take_out(known)
+        return self._remove(self.known_name(name))
+
+    def _remove(self, name: TableName) -> KnownTable | None:
+        self._dropped.add(name)
+        self.unknown.pop(name, None)
+        self.cascades.put(name, ())
+        self._names.get(name[0], {}).pop(name, None)
+        return self._take_out(name)
 
     def _take_out(self, name: TableName) -> KnownTable | None:
         table = self._tables.pop(name, None)
         if table is not None:
-            alike = self._alike[_folded(name)]
+            alike = self._alike[folded(name)]
             alike.discard(name)
             if not alike:
-                del self._alike[_folded(name)]
+                del self._alike[folded(name)]
+            self.changed.add(name)
         return table
+
+    def _note(self, name: TableName) -> None:
+        self._names.setdefault(name[0], {})[name] = None
 
     def remove_database(self, schema: str) -> None:
         """Remove the tables of a database that no longer exists."""
-        for name in [name for name in (*self._tables, *self.unknown, *self.cascades) if name[0] == schema]:
-            self.remove(name)
+        for name in self._names.pop(schema, ()):
+            self._remove(name)
         self.databases[schema] = KnownDatabase(None, is_fresh=True)
 
     def add_cascades(self, name: TableName, cascades: tuple[Cascade, ...]) -> None:
         """Take note of foreign keys of a table that change its rows."""
         if cascades:
-            self.cascades[name] = tuple(dict.fromkeys((*self.cascades.get(name, ()), *cascades)))
+            self.cascades.put(name, tuple(dict.fromkeys((*self.cascades.of_child(name), *cascades))))
+            self._note(name)
 
     def drop_foreign_keys(self, child: TableName, names: Collection[str]) -> None:
         """Remove the foreign keys of a table that have these names; unknown names are ignored."""
-        left = tuple(one for one in self.cascades.get(child, ()) if not any(map(one.has_name, names)))
-        if left:
-            self.cascades[child] = left
-        else:
-            self.cascades.pop(child, None)
+        left = (one for one in self.cascades.of_child(child) if not any(map(one.has_name, names)))
+        self.cascades.put(child, tuple(left))
 
     def rename_cascades(self, old: TableName, new: TableName) -> None:
         """Take note that a table, which foreign keys are of or refer to, has another name."""
-        self.cascades = {
-            new if name == old else name: tuple(
-                replace(
-                    one, child=new if one.child == old else one.child, parent=new if one.parent == old else one.parent
-                )
-                for one in found
-            )
-            for name, found in self.cascades.items()
-        }
-
-    def cascades_of(self, parent: TableName) -> tuple[Cascade, ...]:
-        """Return the foreign keys that change rows of other tables with those of this one, in any case of its name."""
-        every = (one for found in self.cascades.values() for one in found)
-        return tuple(one for one in every if _folded(one.parent) == _folded(parent))
+        self.cascades.rename(old, new)
+        if self.cascades.of_child(new):
+            self._note(new)
 
     def forget(self, name: TableName, reason: str) -> None:
         """Take a table for unknown from now on."""
@@ -181,11 +186,13 @@ class Catalogue:
         self._take_out(known)
         self._dropped.discard(known)
         self.unknown[known] = reason
+        self._note(known)
 
     def forget_all(self, reason: str) -> None:
         """Take every table for unknown from now on, and every database."""
         self.lost = reason
         self.unknown.update(dict.fromkeys(self._tables, reason))
+        self.changed.update(self._tables)
         self._tables.clear()
         self._alike.clear()
         self._dropped.clear()
@@ -201,7 +208,3 @@ class Catalogue:
             return False
         database = self.databases.get(name[0])
         return name in self._dropped or (database is not None and database.is_fresh)
-
-
-def _folded(name: TableName) -> TableName:
-    return name[0].casefold(), name[1].casefold()

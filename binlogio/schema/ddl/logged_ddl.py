@@ -21,6 +21,8 @@ from binlogio.schema.ddl.tree import NotDdl
 from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from binlogio.events.base import ParseContext
     from binlogio.events.load import ExecuteLoadQueryEvent
     from binlogio.events.query import QueryEvent
@@ -57,7 +59,14 @@ class LoggedDdl:
 
     def is_temporary(self, name: TableName, catalogue: Catalogue) -> bool:
         """Return whether the session has a temporary table of that name."""
-        return (self.event.thread_id, *name) in catalogue.temporary
+        return catalogue.temporary.has(self.event.thread_id, name)
+
+    def base_renames(
+        self, renames: Iterable[tuple[Name, Name]], catalogue: Catalogue
+    ) -> list[tuple[TableName, TableName]]:
+        """Return old and new names of the base tables that a RENAME TABLE renames; others are temporary tables."""
+        pairs = ((self.full_name(old), self.full_name(new)) for old, new in renames)
+        return list(catalogue.temporary.base_renames(self.event.thread_id, pairs, self.server))
 
 
 def follow_event(catalogue: Catalogue, event: QueryEvent, context: ParseContext) -> None:

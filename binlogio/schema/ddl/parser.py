@@ -274,6 +274,7 @@ def _create_sequence(head: _StatementHead) -> tree.Ddl:
         replaces=head.replaces,
         if_not_exists=head.if_not_exists,
         type="bigint" if sql_type is None else sql_type,
+        is_temporary="TEMPORARY" in head.modifiers,
     )
 
 

@@ -3,7 +3,6 @@
 If a statement cannot be followed exactly, the definitions of its tables are dropped; if the names in it cannot be read,
 all definitions are dropped. `parser` makes the tree of a statement.
 
-Temporary tables hide real ones of the same name from their session; their rows are not in a log of rows.
 Source: sql/sql_table.cc, sql/sql_rename.cc, sql/sql_db.cc of both servers.
 """
 
@@ -110,11 +109,16 @@ def names_in(statement: tree.Ddl) -> tuple[tree.Name, ...]:
     return ()
 
 
+_ONE_TABLE: Final = (tree.AlterTable, tree.CreateIndex, tree.DropIndex, tree.AlterSequence)
+"""Statements that change the temporary table if the session has one of this name."""
+
+
 class _Follower:
     """A catalogue, and the context of one statement."""
 
     def __init__(self, catalogue: Catalogue, schema: str, server: ServerDefaults, session: SessionFacts) -> None:
         self._catalogue = catalogue
+        self._temporary = catalogue.temporary
         self._schema = schema
         self._server = server
         self._session = session
@@ -166,8 +170,14 @@ class _Follower:
                 catalogue.forget_all(f"a statement that names no table that can be read: {reason}")
             case tree.CreateDatabase() | tree.AlterDatabase() | tree.DropDatabase():
                 self._forget_database(statement, reason)
-        for name in names_in(statement):
-            catalogue.forget(self._full(name), reason)
+        names = tuple(map(self._full, names_in(statement)))
+        if isinstance(statement, tree.CreateTable | tree.CreateSequence) and statement.is_temporary:
+            self._temporary.put(self._session.thread_id, names[0], None)
+        elif isinstance(statement, _ONE_TABLE) and self._temporary.has(self._session.thread_id, names[0]):
+            self._rename_temporary(names[0], names[-1], None)
+        else:
+            for name in names:
+                catalogue.forget(name, reason)
 
     def _forget_database(
         self, statement: tree.CreateDatabase | tree.AlterDatabase | tree.DropDatabase, reason: str
@@ -188,7 +198,7 @@ class _Follower:
         A table that may be temporary counts: a foreign key too many is refused, one too few would lose changes.
         """
         catalogue, own = self._catalogue, self._full(statement.table)
-        if (self._session.thread_id, *own) in catalogue.temporary:
+        if self._temporary.has(self._session.thread_id, own):
             return
         dropped = statement.dropped_foreign_keys if isinstance(statement, tree.AlterTable) else ()
         for name in names_in(statement) if dropped else ():
@@ -200,10 +210,9 @@ class _Follower:
 
     def _create_table(self, statement: tree.CreateTable) -> None:
         catalogue, name = self._catalogue, self._full(statement.table)
-        mark = (self._session.thread_id, *name)
         if statement.is_temporary:
-            catalogue.temporary.add(mark)
-            catalogue.old_temporary.discard(mark)
+            if not (statement.if_not_exists and self._is_temporary(name)):
+                self._temporary.put(self._session.thread_id, name, self._created(statement, name)[0])
             return
         is_new = statement.replaces or not statement.if_not_exists or catalogue.is_new(name) or self._session.is_atomic
         if not is_new and (self._find(name) is not None or name in catalogue.unknown):
@@ -225,7 +234,7 @@ class _Follower:
         match statement.body:
             case tree.Like(table):
                 like = self._full(table)
-                known = None if self._is_temporary(like) else self._find(like)
+                known = self._definition(like)
                 return known, "it was created like a table whose definition is not in the log"
             case tree.TableBody() as body:
                 setting = TableSetting(self._server, *self._database_collation(name[0]))
@@ -238,6 +247,7 @@ class _Follower:
     def _alter_table(self, statement: tree.AlterTable) -> None:
         catalogue, name = self._catalogue, self._full(statement.table)
         if self._is_temporary(name):
+            self._alter_temporary(statement, name)
             return
         known = self._find(name)
         if known is None:  # it matters if it renames the table, or takes another table into it
@@ -255,8 +265,20 @@ class _Follower:
             new_name = catalogue.known_name(name)
         catalogue.put(new_name, replace(known, table=table))
 
+    def _alter_temporary(self, statement: tree.AlterTable, name: TableName) -> None:
+        known, clauses = self._definition(name), _parsed(statement.clauses)
+        if known is not None:
+            collation, _ = self._database_collation(name[0])
+            known = replace(known, table=altered_table(known.table, clauses, self._server, collation))
+        self._rename_temporary(name, name if clauses.name is None else self._full(clauses.name), known)
+
+    def _rename_temporary(self, old: TableName, new: TableName, known: KnownTable | None) -> None:
+        self._temporary.rename(self._session.thread_id, old, new)
+        self._temporary.put(self._session.thread_id, new, known)
+
     def _rename_table(self, old: TableName, new: TableName) -> None:
-        if self._is_temporary(old):
+        if self._temporary.is_renamed(self._session.thread_id, old, self._server):
+            self._temporary.rename(self._session.thread_id, old, new)
             return
         catalogue = self._catalogue
         self._find(old)
@@ -269,10 +291,8 @@ class _Follower:
             catalogue.put(new, known)
 
     def _drop_table(self, name: TableName, *, only_temporary: bool) -> None:
-        mark = (self._session.thread_id, *name)
         if only_temporary or self._is_temporary(name):
-            self._catalogue.temporary.discard(mark)
-            self._catalogue.old_temporary.discard(mark)
+            self._temporary.drop(self._session.thread_id, name)
         else:
             self._find(name)
             self._catalogue.remove(name)
@@ -282,13 +302,21 @@ class _Follower:
         collation, _ = self._database_collation(name[0])
         columns = _sequence_columns(_parsed(statement.type))
         table = ParsedTable(schema=name[0], name=name[1], columns=columns, collation=collation)
+        if statement.is_temporary:
+            if not (statement.if_not_exists and self._is_temporary(name)):
+                self._temporary.put(self._session.thread_id, name, KnownTable(table))
+            return
         is_new = statement.replaces or not statement.if_not_exists or self._catalogue.is_new(name)
         self._catalogue.put(name, KnownTable(table, is_tentative=not is_new))
 
     def _change(self, name: TableName, change: Callable[[ParsedTable], ParsedTable]) -> None:
-        known = self._find(name)
-        if known is not None and not self._is_temporary(name):
-            table = change(known.table)
+        known = self._definition(name)
+        if known is None:
+            return
+        table = change(known.table)
+        if self._is_temporary(name):
+            self._temporary.put(self._session.thread_id, name, replace(known, table=table))
+        else:
             self._catalogue.put((table.schema, table.name), replace(known, table=table))
 
     # ---------------------------------------------------------------------------------------------------- databases
@@ -325,10 +353,17 @@ class _Follower:
         Raises:
             UnsupportedFeature: it had one in an earlier log.
         """
-        mark = (self._session.thread_id, *name)
-        if mark in self._catalogue.old_temporary:
-            raise UnsupportedFeature("the session may have a temporary table with this name", found=".".join(name))
-        return mark in self._catalogue.temporary
+        return self._temporary.decide(self._session.thread_id, name)
+
+    def _definition(self, name: TableName) -> KnownTable | None:
+        """Return the known definition of the table that a statement means: the temporary one if there is one.
+
+        Raises:
+            UnsupportedFeature: which table it is, is not known.
+        """
+        if self._is_temporary(name):
+            return self._temporary.definition(self._session.thread_id, name)
+        return self._find(name)
 
     def _find(self, name: TableName) -> KnownTable | None:
         """Return the known definition of a table that the statement changes.

@@ -222,6 +222,7 @@ class CreateSequence:
     replaces: bool
     if_not_exists: bool
     type: str | Unparsed = "bigint"
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,9 @@ from binlogio.schema.definition import ColumnDefinition
 from binlogio.storage.stored_json import read_stored
 
 if TYPE_CHECKING:
+    from binlogio.events.base import ParseContext
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
+    from binlogio.replay.targets.sqlite.definition import SqliteDefinition
     from binlogio.schema.ddl.catalogue import TableName
 
 
@@ -78,16 +80,15 @@ class SqliteCatalogue:
         self._connection = connection
         connection.execute(_CREATE)
         self._is_changed = False
-        self._kept: dict[TableName, tuple[KnownTable, TableFacts]] = {}
-        self._kept_cascades: dict[TableName, tuple[Cascade, ...]] = {}
         self.catalogue = Catalogue()
         self.facts: dict[TableName, TableFacts] = {}
+        self.last_definition: tuple[ParseContext, SqliteDefinition] | None = None
         self._read()
 
     @property
     def cascades(self) -> tuple[Cascade, ...]:
         """The foreign keys that change rows."""
-        return tuple(one for found in self.catalogue.cascades.values() for one in found)
+        return tuple(self.catalogue.cascades)
 
     def find(self, name: TableName) -> ParsedTable | None:
         """Return the table, or None if its definition is not known."""
@@ -100,61 +101,46 @@ class SqliteCatalogue:
 
     def rollback(self) -> None:
         """Read the stored catalogue again if it was changed since `begin`."""
-        if self._is_changed:
+        if self._is_changed or self.catalogue.changed or self.catalogue.cascades.changed:
             self._is_changed = False
             self._read()
 
     def keep(self) -> None:
         """Write what has changed."""
-        now = dict(self.catalogue.tables())
-        for name in [name for name in self._kept if name not in now]:
-            self._connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (".".join(name),))  # noqa: S608
-            del self._kept[name]
+        changed, cascades = self.catalogue.changed, self.catalogue.cascades
+        self._is_changed = self._is_changed or bool(changed or cascades.changed)
+        now = {name: known for name in sorted(changed) if (known := self.catalogue.exactly(name)) is not None}
+        for name in sorted(changed - now.keys()):
             self.facts.pop(name, None)
-            self._is_changed = True
+            self._connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (".".join(name),))  # noqa: S608
         for name, known in now.items():
-            facts = self.facts.get(name, NO_FACTS)
-            kept = self._kept.get(name)
-            if kept is None or kept[0] is not known or kept[1] is not facts:
-                text = _text(known, facts)
-                sql = f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?)"  # noqa: S608
-                self._connection.execute(sql, (".".join(name), text))
-                self._kept[name] = (known, facts)
-                self._is_changed = True
-        self._keep_cascades()
-
-    def _keep_cascades(self) -> None:
-        now = self.catalogue.cascades
-        if now == self._kept_cascades:
-            return
-        self._connection.execute(_CREATE_FOREIGN_KEYS)
-        for child in self._kept_cascades.keys() - now.keys():
-            self._connection.execute(f"DELETE FROM {FOREIGN_KEYS} WHERE child = ?", (".".join(child),))  # noqa: S608
-        for child, cascades in now.items():
-            if cascades != self._kept_cascades.get(child):
-                text = json.dumps([astuple(one) for one in cascades])
-                self._connection.execute(
-                    f"INSERT OR REPLACE INTO {FOREIGN_KEYS} VALUES (?, ?)",  # noqa: S608
-                    (".".join(child), text),
-                )
-        self._kept_cascades = dict(now)
-        self._is_changed = True
+            text = _text(known, self.facts.get(name, NO_FACTS))
+            self._connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?)", (".".join(name), text))  # noqa: S608
+        changed.clear()
+        if cascades.changed:
+            self._connection.execute(_CREATE_FOREIGN_KEYS)
+        for child in sorted(cascades.changed):
+            found, full_name = cascades.of_child(child), ".".join(child)
+            self._connection.execute(f"DELETE FROM {FOREIGN_KEYS} WHERE child = ?", (full_name,))  # noqa: S608
+            if found:
+                text = json.dumps([astuple(one) for one in found])
+                self._connection.execute(f"INSERT INTO {FOREIGN_KEYS} VALUES (?, ?)", (full_name, text))  # noqa: S608
+        cascades.changed.clear()
 
     def _read(self) -> None:
         self.catalogue = Catalogue()
         self.facts.clear()
-        self._kept.clear()
         for (text,) in self._connection.execute(f"SELECT definition FROM {TABLE}").fetchall():  # noqa: S608
             known, facts = read_stored(text, _from_json, place=TABLE, hint=DAMAGED_HINT)
             name = (known.table.schema, known.table.name)
             self.catalogue.put(name, known)
             self.facts[name] = facts
-        self._kept = {name: (known, self.facts[name]) for name, known in self.catalogue.tables()}
         if self._connection.execute(_HAS_FOREIGN_KEYS).fetchone() is not None:
             for (text,) in self._connection.execute(f"SELECT definition FROM {FOREIGN_KEYS}").fetchall():  # noqa: S608
                 for one in read_stored(text, _cascades, place=FOREIGN_KEYS, hint=DAMAGED_HINT):
                     self.catalogue.add_cascades(one.child, (one,))
-        self._kept_cascades = dict(self.catalogue.cascades)
+        self.catalogue.changed.clear()
+        self.catalogue.cascades.changed.clear()
 
 
 def _text(known: KnownTable, facts: TableFacts) -> str:

@@ -12,6 +12,7 @@ All SQL of the target goes through `execute` and `executemany` here, all its row
 from __future__ import annotations
 
 import sqlite3
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DAMAGED_HINT: Final = "restore a copy of the database, or replay into a new one"
 _SYSTEM_ERRORS: Final = ("database or disk is full", "disk I/O error", "attempt to write a readonly database")
+_SMALL_LETTERS: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 _REFUSALS: Final = (sqlite3.Error, ValueError, OverflowError)
 
 
@@ -59,9 +61,53 @@ class SqliteRows(sqlite3.Cursor):
 
 
 class SqliteConnection(sqlite3.Connection):
-    """A connection whose statements run, or raise a `SqliteRefusal`. `path` is for messages."""
+    """A connection whose statements run, or raise a `SqliteRefusal`. `path` is for messages.
+
+    SQLite finds a table by its name at once, but ignores the case of ASCII letters. The names with their case are in
+    sqlite_master, which has no index: they are read once in a transaction, and kept up to date by `create_table`.
+    """
 
     path = ":memory:"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._names: dict[str, str] = {}  # of tables, by their names in small letters; possibly more than exist
+
+    def begin(self) -> None:
+        """Begin a transaction, unless one is open."""
+        if not self.in_transaction:
+            self.execute("BEGIN IMMEDIATE")
+            self._names = {}
+
+    def roll_back(self, savepoint: str | None = None) -> None:
+        """Roll back to a savepoint (a quoted name), or the transaction."""
+        self.execute("ROLLBACK" if savepoint is None else f"ROLLBACK TO {savepoint}")
+        self._names = {}
+
+    def table_like(self, name: str) -> str | None:
+        """Return the name, in its own case, of the table that SQLite finds by a name; None if there is none."""
+        if not self.columns_of(name):
+            return None
+        found = self._names.get(name.translate(_SMALL_LETTERS))
+        if found != name:
+            rows = self.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            self._names = {one.translate(_SMALL_LETTERS): one for (one,) in rows}
+            found = self._names.get(name.translate(_SMALL_LETTERS))
+        return found
+
+    def columns_of(self, table: str) -> list[Any]:
+        """Return the rows of PRAGMA table_info; empty if there is no table of this name, in any case."""
+        return self.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
+
+    def create_table(self, name: str, parts: Iterable[str]) -> None:
+        """Create a table with these columns and constraints."""
+        self.execute(f"CREATE TABLE {quoted(name)} ({', '.join(parts)})")
+        self._names[name.translate(_SMALL_LETTERS)] = name
+
+    def rename_table(self, old: str, new: str) -> None:
+        """Rename a table."""
+        self.execute(f"ALTER TABLE {quoted(old)} RENAME TO {quoted(new)}")
+        self._names[new.translate(_SMALL_LETTERS)] = new
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> SqliteRows:  # type: ignore[override]
         """Run a statement.
@@ -92,3 +138,8 @@ class SqliteConnection(sqlite3.Connection):
             return OSError(f"{self.path}: SQLite cannot write the database: {exc}")
         kind = ConstraintViolated if isinstance(exc, sqlite3.IntegrityError) else SqliteRefusal
         return kind(f"SQLite refused: {exc}")
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQLite's SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'

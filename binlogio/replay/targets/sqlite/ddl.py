@@ -25,12 +25,12 @@ from binlogio.replay.targets.sqlite.catalogue import (
     altered_facts,
     created_facts,
 )
+from binlogio.replay.targets.sqlite.connection import quoted
 from binlogio.replay.targets.sqlite.definition import (
     UNKNOWN,
     Origin,
     SqliteDefinition,
     UnknownValue,
-    quoted,
     rebuild,
     rename,
 )
@@ -150,7 +150,8 @@ class _DdlStatement:
             return False
         facts = None
         if isinstance(statement.body, tree.Like):
-            facts = kept.facts.get(self._logged.full_name(statement.body.table), NO_FACTS)
+            like = self._logged.full_name(statement.body.table)
+            facts = NO_FACTS if self._is_temporary(like) else kept.facts.get(like, NO_FACTS)
         kept.facts[name] = created_facts(statement, table) if facts is None else facts
         if self._wanted.wants_table(*name) and not self._exists(name):
             definition = self._definition(name, table)
@@ -164,6 +165,7 @@ class _DdlStatement:
         kept = self._kept
         name = self._logged.full_name(statement.table)
         if self._is_temporary(name):
+            self._follow()
             return False
         name = kept.catalogue.known_name(name)
         self._refuse_moved_rows(statement)
@@ -223,8 +225,7 @@ class _DdlStatement:
         """Rename tables and their definitions."""
         self._see_all_chosen()
         kept = self._kept
-        pairs = [(self._logged.full_name(old), self._logged.full_name(new)) for old, new in renames]
-        lasting = [(old, new) for old, new in pairs if not self._is_temporary(old)]
+        lasting = self._logged.base_renames(renames, kept.catalogue)
         facts: dict[TableName, TableFacts] = {}
         for typed, new in lasting:
             old = kept.catalogue.known_name(typed)
@@ -346,8 +347,12 @@ class _DdlStatement:
     def _definition(
         self, name: TableName, table: ParsedTable, defaults: dict[str, tree.Default] | None = None
     ) -> SqliteDefinition:
-        facts = self._kept.facts.get(name, NO_FACTS)
-        return SqliteDefinition.of(table, facts.defaults if defaults is None else defaults, self._context)
+        if defaults is None:
+            defaults = self._kept.facts.get(name, NO_FACTS).defaults
+        last = self._kept.last_definition  # that of the table after an ALTER TABLE, which is often the next one altered
+        if last is None or last[0] != self._context or last[1].table is not table or last[1].defaults is not defaults:
+            last = self._kept.last_definition = (self._context, SqliteDefinition.of(table, defaults, self._context))
+        return last[1]
 
     def _with_generated_key(
         self, name: TableName, table: ParsedTable, defaults: dict[str, tree.Default]
@@ -366,12 +371,10 @@ class _DdlStatement:
         return _with_key(table) if had and not has_own and table.index(_GENERATED_KEY.name) is None else table
 
     def _columns(self, name: TableName) -> tuple[str, ...]:
-        rows = self._connection.execute(f"PRAGMA table_info({quoted(self._target(name))})").fetchall()
-        return tuple(row[1] for row in rows)
+        return tuple(row[1] for row in self._connection.columns_of(self._target(name)))
 
     def _exists(self, name: TableName) -> bool:
-        sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return self._connection.execute(sql, (self._target(name),)).fetchone() is not None
+        return self._connection.table_like(self._target(name)) == self._target(name)
 
     def _is_empty(self, name: TableName) -> bool:
         sql = f"SELECT 1 FROM {quoted(self._target(name))} LIMIT 1"  # noqa: S608
@@ -395,7 +398,8 @@ def origins_of(
     old: SqliteDefinition, new: SqliteDefinition, changes: ColumnChanges, event: QueryEvent
 ) -> dict[int, SqliteValue | UnknownValue | Origin]:
     """Return the origin of each new column: an old column, or the value that all rows get."""
-    return {position: _origin(position, old, new, changes, event) for position in range(len(new.names))}
+    formers = {column.name.casefold(): position for position, column in enumerate(old.table.columns)}
+    return {position: _origin(position, formers, new, changes, event) for position in range(len(new.names))}
 
 
 def is_same(old: SqliteDefinition, new: SqliteDefinition) -> bool:
@@ -406,12 +410,12 @@ def is_same(old: SqliteDefinition, new: SqliteDefinition) -> bool:
 
 
 def _origin(
-    position: int, old: SqliteDefinition, new: SqliteDefinition, changes: ColumnChanges, event: QueryEvent
+    position: int, formers: dict[str, int], new: SqliteDefinition, changes: ColumnChanges, event: QueryEvent
 ) -> SqliteValue | UnknownValue | Origin:
     column = new.definition.columns[position]
     name = column.name.casefold()
     before = changes.former(name)
-    former = None if before is None else old.position(before)
+    former = None if before is None else formers.get(before)
     if former is None:
         default = new.defaults.get(name, UNKNOWN_DEFAULT)
         if not default.is_now:
@@ -434,7 +438,7 @@ def empty_partitions(
     if not change.names:
         connection.execute(f"DELETE FROM {target}")  # noqa: S608
         return
-    columns = {row[1].lower() for row in connection.execute(f"PRAGMA table_info({target})").fetchall()}
+    columns = {row[1].lower() for row in connection.columns_of(table)}
     if partitions is None or "rowid" in columns:  # a column of that name hides SQLite's own
         raise ValueError(change.names)
     rows = connection.execute(f"SELECT rowid, {quoted(partitions.column)} FROM {target}").fetchall()  # noqa: S608

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
-from binlogio.replay.targets.sqlite.connection import SqliteRefusal
+from binlogio.replay.targets.sqlite.connection import SqliteRefusal, quoted
 from binlogio.replay.targets.sqlite.conversion import Lossy, converted, is_kept, stored_default
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_type
 from binlogio.rows.plan import TablePlan, resolve_plan
@@ -89,7 +89,7 @@ class SqliteDefinition:
         if self.plan.primary_key:
             key = (quoted(self.plan.columns[position].label) for position, _ in self.plan.primary_key)
             parts.append(f"PRIMARY KEY ({', '.join(key)})")
-        connection.execute(f"CREATE TABLE {quoted(name)} ({', '.join(parts)})")
+        connection.create_table(name, parts)
 
     def _column(self, column: ColumnPlan) -> str:
         default = self.default(column.position)
@@ -103,13 +103,13 @@ class SqliteDefinition:
         have = own_indexes(connection, name)
         for index in have.keys() - wanted.keys():
             connection.execute(f"DROP INDEX {quoted(index)}")
-        for index, sql in wanted.items():
-            if index in have and have[index] != sql:
+        for index, made in wanted.items():
+            if index in have and have[index] != made:
                 connection.execute(f"DROP INDEX {quoted(index)}")
-            if have.get(index) != sql:
-                connection.execute(sql)
+            if have.get(index) != made:
+                made.create(connection, name, index)
 
-    def _indexes(self, name: str) -> Iterator[tuple[str, str]]:
+    def _indexes(self, name: str) -> Iterator[tuple[str, SqliteIndex]]:
         key = tuple(column.casefold() for column in self.definition.primary_key)
         for one in self.table.keys:
             parts = self.table.parts_with_row_end(one)
@@ -117,7 +117,23 @@ class SqliteDefinition:
             is_whole = all(column and not prefix for column, prefix in parts)
             if one.name.upper() == PRIMARY or not is_whole or columns == key:
                 continue
-            yield index_name(name, one.name), _index_sql(name, one.name, parts, is_unique=one.is_unique)
+            places = (self.table.index(column) for column, _ in parts)
+            labels = tuple(self.table.columns[place].name for place in places if place is not None)
+            yield index_name(name, one.name), SqliteIndex(labels, is_unique=one.is_unique)
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteIndex:
+    """An index: its columns in order."""
+
+    columns: tuple[str, ...]
+    is_unique: bool
+
+    def create(self, connection: SqliteConnection, table: str, name: str) -> None:
+        """Create the index on a table."""
+        columns = ", ".join(map(quoted, self.columns))
+        unique = "UNIQUE " if self.is_unique else ""
+        connection.execute(f"CREATE {unique}INDEX {quoted(name)} ON {quoted(table)} ({columns})")
 
 
 class UnknownValue:
@@ -154,10 +170,13 @@ def rebuild(
         ReplayError: a value cannot be kept, or is not known.
     """
     table = quoted(name)
-    more = connection.execute(f"PRAGMA table_info({table})").fetchall()[len(old.names) :]
+    more = connection.columns_of(name)[len(old.names) :]
     made = _made_for(connection, name)
-    new.create(connection, _NEW, tuple(_user_column(row) for row in more))
-    if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone():  # noqa: S608
+    created = _NEW if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() else name  # noqa: S608
+    if created == name:  # renaming a table takes SQLite as long as reading all definitions
+        connection.execute(f"DROP TABLE {table}")
+    new.create(connection, created, tuple(_user_column(row) for row in more))
+    if created != name:
         problems: list[ReplayError] = []
         sources = [
             _source(connection, old, new, position, origin, problems) for position, origin in sorted(origins.items())
@@ -173,8 +192,8 @@ def rebuild(
             if problems:
                 raise problems[0] from exc
             raise
-    connection.execute(f"DROP TABLE {table}")
-    connection.execute(f"ALTER TABLE {quoted(_NEW)} RENAME TO {table}")
+        connection.execute(f"DROP TABLE {table}")
+        connection.rename_table(_NEW, name)
     for sql in made:
         connection.execute(sql)
 
@@ -225,38 +244,29 @@ def _source(
     return f"{function}({quoted(before.label)})"
 
 
-def own_indexes(connection: SqliteConnection, name: str) -> dict[str, str]:
-    """Return the indexes that were made for keys of the source, with their SQL."""
-    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ?", (name,))
-    return {index: sql for index, sql in rows.fetchall() if sql is not None and index.startswith(f"{name}:")}
+def own_indexes(connection: SqliteConnection, name: str) -> dict[str, SqliteIndex]:
+    """Return the indexes that were made for keys of the source."""
+    found = {}
+    for _, index, is_unique, *_ in connection.execute(f"PRAGMA index_list({quoted(name)})").fetchall():
+        if index.startswith(f"{name}:"):
+            columns = connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall()
+            found[index] = SqliteIndex(tuple(row[2] for row in columns), is_unique=bool(is_unique))
+    return found
 
 
 def rename(connection: SqliteConnection, old: str, new: str) -> None:
     """Give a table another name, and its indexes."""
     indexes = own_indexes(connection, old)
-    infos = [
-        (index, [row[2] for row in connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall()], sql)
-        for index, sql in indexes.items()
-    ]
     for index in indexes:
         connection.execute(f"DROP INDEX {quoted(index)}")
-    connection.execute(f"ALTER TABLE {quoted(old)} RENAME TO {quoted(new)}")
-    for index, columns, sql in infos:
-        parts = tuple((column, 0) for column in columns)
-        is_unique = sql.startswith("CREATE UNIQUE")
-        connection.execute(_index_sql(new, index[len(old) + 1 :], parts, is_unique=is_unique))
+    connection.rename_table(old, new)
+    for index, made in indexes.items():
+        made.create(connection, new, index_name(new, index[len(old) + 1 :]))
 
 
 def index_name(table: str, key: str) -> str:
     """Return the name of an index in SQLite, where index names are unique in the database."""
     return f"{table}:{key}"
-
-
-def _index_sql(table: str, key: str, parts: tuple[tuple[str, int], ...], *, is_unique: bool) -> str:
-    columns = ", ".join(quoted(column) for column, _ in parts)
-    return (
-        f"CREATE {'UNIQUE ' if is_unique else ''}INDEX {quoted(index_name(table, key))} ON {quoted(table)} ({columns})"
-    )
 
 
 def _made_for(connection: SqliteConnection, name: str) -> list[str]:
@@ -285,8 +295,3 @@ def literal(value: SqliteValue) -> str | None:
         quote = "'"
         return None if "\0" in value else f"'{value.replace(quote, quote * 2)}'"
     return f"({value!r})" if value < 0 else repr(value)
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQLite's SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'

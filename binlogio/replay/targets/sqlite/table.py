@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowConflict, RowNotFound, find_row
-from binlogio.replay.targets.sqlite.connection import ConstraintViolated, SqliteRefusal
-from binlogio.replay.targets.sqlite.definition import quoted
+from binlogio.replay.targets.sqlite.connection import ConstraintViolated, SqliteRefusal, quoted
 from binlogio.replay.targets.sqlite.values import sqlite_type, sqlite_value
 from binlogio.values.absent import ABSENT
 from binlogio.values.json import JsonDiffs, JsonDocument
@@ -54,7 +53,8 @@ class SqliteTable:
         self.source: Final = source
         self.plan = plan
         self._is_made_by_ddl = is_made_by_ddl
-        self.name = quoted(f"{plan.schema}.{plan.table}")
+        self._target_name = f"{plan.schema}.{plan.table}"
+        self.name = quoted(self._target_name)
         self._connection = connection
         self._insert_sql: dict[tuple[int, ...], str] = {}
         with _named(plan):
@@ -210,18 +210,17 @@ class SqliteTable:
         Raises:
             ReplayError: it does not.
         """
-        name = f"{self.plan.schema}.{self.plan.table}"
-        existing = table_names(self._connection)
-        if name not in existing:
-            twin = next((other for other in existing if other.lower() == name.lower()), None)
-            if twin is not None:
-                raise ReplayError(f"{name} and {twin} differ only in case, so they are the same table in SQLite")
-            self._connection.execute(f"CREATE TABLE {self.name} ({', '.join(self._created())})")
+        name = self._target_name
+        existing = self._connection.table_like(name)
+        if existing is None:
+            self._connection.create_table(name, self._created())
+        elif existing != name:
+            raise ReplayError(f"{name} and {existing} differ only in case, so they are the same table in SQLite")
         found = self._described()
         here = tuple(column.label for column in self.plan.columns)
         if found.columns[: len(here)] != here and self._is_made_by_ddl and self._is_empty():
             self._connection.execute(f"DROP TABLE {self.name}")  # the rows tell better what it is
-            self._connection.execute(f"CREATE TABLE {self.name} ({', '.join(self._created())})")
+            self._connection.create_table(name, self._created())
             found = self._described()
         if found.columns[: len(here)] != here:
             raise ReplayError(
@@ -243,7 +242,7 @@ class SqliteTable:
             yield f"PRIMARY KEY ({', '.join(names)})"
 
     def _described(self) -> _Found:
-        rows = self._connection.execute(f"PRAGMA table_info({self.name})").fetchall()
+        rows = self._connection.columns_of(self._target_name)
         columns = tuple(row[1] for row in rows)
         key = tuple((row[0], 0) for row in sorted(rows, key=lambda row: row[5]) if row[5])
         indexes = [Index("PRIMARY", key, is_unique=True, is_primary=True)] if key else []

@@ -31,9 +31,8 @@ from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.targets.sqlite import position_table
 from binlogio.replay.targets.sqlite.bulk_rows import BulkRows, bulk_rows, may_join
-from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRefusal
+from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRefusal, quoted
 from binlogio.replay.targets.sqlite.ddl import SqliteDdl
-from binlogio.replay.targets.sqlite.definition import quoted
 from binlogio.replay.targets.sqlite.table import SqliteTable
 from binlogio.replay.transactions import (
     LoadStep,
@@ -159,8 +158,7 @@ class SqliteTarget:
 
     def begin(self) -> None:
         """Begin an event group."""
-        if not self._connection.in_transaction:
-            self.execute("BEGIN IMMEDIATE")
+        self._connection.begin()
         self.execute(f"SAVEPOINT {_GROUP}")
         self._ddl.kept.begin()
 
@@ -175,7 +173,7 @@ class SqliteTarget:
     def rollback(self) -> None:
         """Forget the group's changes."""
         if self._connection.in_transaction:
-            self.execute(f"ROLLBACK TO {_GROUP}")
+            self._connection.roll_back(_GROUP)
             self.execute(f"RELEASE {_GROUP}")
         self._ddl.kept.rollback()
         self._tables.clear()  # some of them may just have ceased to exist
@@ -210,8 +208,7 @@ class SqliteTarget:
 
     def keep(self, low: Position, log: KeptLog) -> None:
         """Keep that no group is missing up to `low`."""
-        if not self._connection.in_transaction:
-            self.execute("BEGIN IMMEDIATE")
+        self._connection.begin()
         self._progress = self.progress.reached(low, log)
         self.flush()
 
@@ -221,7 +218,7 @@ class SqliteTarget:
 
     def rollback_to(self, name: str) -> None:
         """Roll back to the savepoint."""
-        self.execute(f"ROLLBACK TO {quoted(name)}")
+        self._connection.roll_back(quoted(name))
         self._ddl.kept.rollback()
         self._tables.clear()
 
@@ -244,7 +241,7 @@ class SqliteTarget:
     def close(self) -> None:
         """Close the file; what was not flushed is forgotten."""
         if self._connection.in_transaction:
-            self.execute("ROLLBACK")
+            self._connection.roll_back()
         with suppress(SqliteRefusal, OSError):  # another program reads the file at the moment, or the disk is full
             self._connection.execute("PRAGMA journal_mode = DELETE")  # one file again, which readers need not write to
         self._connection.close()
@@ -252,7 +249,7 @@ class SqliteTarget:
     def discard(self) -> None:
         """Close the file; delete it if this target has created it and no event group is in it."""
         if self._connection.in_transaction:
-            self.execute("ROLLBACK")
+            self._connection.roll_back()
         is_empty = not self._connection.execute(position_table.READ).fetchall()
         self.close()
         if self._new_file is not None and is_empty:
