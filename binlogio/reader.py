@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from binlogio.constants import EventType
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, PositionError, WriterStateError
 from binlogio.events import BinlogEvent, RowsEvent, codec_for
 from binlogio.events.base import EventHeader, ParseContext
@@ -314,7 +315,7 @@ class BinlogReader:
     @property
     def unnamed_tables(self) -> dict[str, str]:
         """The tables (`schema.table`) whose column names cannot be determined from the DDL, each with the reason."""
-        return {".".join(name): reason for name, reason in self._definitions.unnamed.items()}
+        return {dotted_name(*name): reason for name, reason in self._definitions.unnamed.items()}
 
     def check_start(self, position: Position) -> None:
         """Check that an event starts at a position; the state of the reader does not change.

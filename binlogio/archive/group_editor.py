@@ -36,6 +36,7 @@ from binlogio.constants import (
     QueryStatus,
     RowsFlag,
 )
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext, parse_header
@@ -320,7 +321,7 @@ class GroupEditor:
         self._match((schema, table))
         other = self._wanted.schema(schema)
         renamed = None if other == schema else _schema_bytes(other) + names[end:]
-        return EditedTable(f"{schema}.{table}", self._wanted.wants_table(schema, table), renamed)
+        return EditedTable(dotted_name(schema, table), self._wanted.wants_table(schema, table), renamed)
 
     def _bound_of(self, event: bytes) -> bytes:
         """Return BEGIN, COMMIT or ROLLBACK with renamed schemas, from the field of the schema's size on."""
@@ -382,7 +383,7 @@ class GroupEditor:
             editing.has_change |= table is not None
         elif table is not None:
             editing.has_dropped = True
-            editing.dropped[f"{table.schema}.{table.table}"] += 1
+            editing.dropped[dotted_name(table.schema, table.table)] += 1
         if ends_statement:
             last = editing.last_rows
             if last is not None and not last[_ROWS_FLAGS_AT] & _STMT_END:
@@ -417,7 +418,7 @@ class GroupEditor:
         if plan.columns and plan.columns[0].label == "@1":
             raise UnsupportedFeature(
                 "the condition needs the names of columns, which the log lacks",
-                field=f"{table.schema}.{table.table}",
+                field=dotted_name(table.schema, table.table),
                 hint=Hint.UNNAMED_COLUMNS,
             )
         parsed: RowsEvent = parse_bare(event, self._context)

@@ -29,6 +29,7 @@ from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeyRefused, RowKey, 
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar import EventSelection, read_events
 from binlogio.columnar.record_types import column_names, field_name
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
@@ -126,10 +127,10 @@ class _KeyMatcher:
     """Compares the rows of a table with a key."""
 
     def __init__(self, table: str, key: RowKey, names: tuple[str, ...], summary: SearchSummary) -> None:
-        self.schema, dot, self.table = table.partition(".")
-        if not (self.schema and dot and self.table):
+        self.schema, self.table = split_name(table)
+        if not (self.schema and self.table):
             raise KeyRefused(f"{table!r} is not the name of a table: expected schema.table")
-        self.name: Final = table
+        self.name: Final = dotted_name(self.schema, self.table)
         self.key = key
         self.choice: Final = KeyChoice(names or key.names)
         self.misfit: str | None = None  # reason why selected rows of the table were not compared

@@ -46,6 +46,7 @@ from binlogio.archive.statements import LogStatements
 from binlogio.columnar import RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.record_types import field_name, name_text
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.event_filter import Range
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
@@ -230,7 +231,7 @@ def index_log(
         index_size=len(data),
         places=maker.places,
         tables=len({(one.schema, one.table) for one in maker.tables if one.columns}),
-        without_key=tuple(sorted({f"{one.schema}.{one.table}" for one in maker.tables if not one.columns})),
+        without_key=tuple(sorted({dotted_name(one.schema, one.table) for one in maker.tables if not one.columns})),
     )
 
 
@@ -537,7 +538,7 @@ class KeyIndex:
         """
         found: set[int] = set()
         for number, one in enumerate(self.tables, 1):
-            if f"{one.schema}.{one.table}" != name_text(table):
+            if dotted_name(one.schema, one.table) != name_text(table):
                 continue
             if not one.columns:
                 raise IndexUnusable(f"the index {self.name} has no key of {table}")
@@ -562,12 +563,12 @@ class KeyIndex:
         Raises:
             IndexUnusable: the file is damaged.
         """
-        codes = word_codes(table.partition(".")[2].encode("utf-8", "surrogateescape"))
+        codes = word_codes(split_name(table)[1].encode("utf-8", "surrogateescape"))
         return array("q", sorted(self._find(_STATEMENTS, min(codes), _ANY_TIME) if codes else ()))
 
     def table(self, table: str) -> list[IndexedTable]:
         """Return the entries of a table: one for each version of its key columns and types."""
-        return [one for one in self.tables if f"{one.schema}.{one.table}" == name_text(table)]
+        return [one for one in self.tables if dotted_name(one.schema, one.table) == name_text(table)]
 
     def _find(self, table: int, code: int, times: Range) -> Iterator[int]:
         wanted = table, code

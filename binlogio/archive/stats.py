@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from binlogio.archive.observer import Damage
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
 from binlogio.group_choice import EVERY_GROUP
@@ -577,7 +578,7 @@ def _best(found: list[tuple[int, int, TransactionStats]]) -> tuple[TransactionSt
 def _table_stats(counts: tuple[tuple[str, str], list[int], list[int], int, int]) -> TableStats:
     (schema, table), rows, sizes, events, groups = counts
     return TableStats(
-        table=f"{schema}.{table}",
+        table=dotted_name(schema, table),
         inserts=rows[0],
         updates=rows[1],
         deletes=rows[2],

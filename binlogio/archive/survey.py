@@ -35,6 +35,7 @@ from binlogio.columnar.walk.log_cursor import is_zero
 from binlogio.columnar.walk.table_plans import KnownPlan
 from binlogio.columnar.windows import Window
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, TYPE_CODE_AT, EventType
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, TruncatedEvent
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, event_name, parse_header
@@ -247,7 +248,7 @@ class ArchiveSurvey:
         if self._definitions.belied > belied:
             self.kernel.forget_tables()
         if any(column.fsp_assumed for column in plan.columns):
-            self.assumed[f"{event.schema}.{event.table}"] = None
+            self.assumed[dotted_name(event.schema, event.table)] = None
         by_statements = depends_on_definitions(event, context)
         known = self._definitions.known(event.schema, event.table)
         return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)

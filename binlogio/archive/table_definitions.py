@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
@@ -123,9 +124,11 @@ class _Search:
         found = self._found | {name: self.source.describe_logged(known) for name, known in logged.items()}
         return LoggedTables(
             definitions=tuple(found[name].without_assumptions() for name in sorted(found)),
-            changed={".".join(name): place for name, place in sorted(self._changed.items())},
-            assumed={".".join(name): tuple(sorted(one.assumed)) for name, one in sorted(found.items()) if one.assumed},
-            unknown={".".join(name): reason for name, reason in sorted(self._unknown.items())},
+            changed={dotted_name(*name): place for name, place in sorted(self._changed.items())},
+            assumed={
+                dotted_name(*name): tuple(sorted(one.assumed)) for name, one in sorted(found.items()) if one.assumed
+            },
+            unknown={dotted_name(*name): reason for name, reason in sorted(self._unknown.items())},
         )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from binlogio.arrow.types import ColumnSpec, column_spec
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogFormatError, Hint
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.options import DEFAULT_LIMITS, Limits
@@ -141,7 +142,7 @@ class RecordType:
         if missing:
             raise BinlogFormatError(
                 "unknown column",
-                field=f"{plan.schema}.{plan.table}",
+                field=dotted_name(plan.schema, plan.table),
                 expected=", ".join(labels),
                 found=", ".join(missing),
                 hint=Hint.UNNAMED_COLUMNS if "@1" in labels else None,

@@ -19,6 +19,7 @@ from binlogio.columnar.parallel.threads import OrderedResults
 from binlogio.columnar.splits.skipped_logs import logs_without
 from binlogio.columnar.splits.split_bounds import KnownGroups, group_around
 from binlogio.columnar.walk.table_plans import KnownPlans
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.format.splits import Split
@@ -732,7 +733,7 @@ def _known_plan(name: str, logs: list[LogFile], selection: RowSelection, keyring
         BinlogError: a log is damaged, or is not a binary log.
         UnsupportedFeature: a column has a type without values.
     """
-    schema, _, table = name.partition(".")
+    schema, table = split_name(name)
     if not logs:
         return None
     with BinlogReader(logs[-1:], keyring=keyring) as reader:
@@ -746,4 +747,4 @@ def _known_plan(name: str, logs: list[LogFile], selection: RowSelection, keyring
         for log in logs:
             for _ in parts.read((log, None)):
                 pass
-    return source.unmapped_plan(schema, table, context) or source.plans.get(name)
+    return source.unmapped_plan(schema, table, context) or source.plans.get(dotted_name(schema, table))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from binlogio.constants import QueryStatus
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError, UnsupportedFeature
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.group_choice import GroupChoice
@@ -138,7 +139,7 @@ class ReplayFilter:
             UnsupportedFeature: the result depends on whether the server ignores the case of table names.
         """
         if not self.names.is_certain(schema, table):
-            found = f"{schema}.{table}"
+            found = dotted_name(schema, table)
             raise UnsupportedFeature("a table name that differs only in case from a selected one", found=found)
         return self.wants_table(schema, table)
 

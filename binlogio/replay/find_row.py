@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import ReplayError
 from binlogio.values.absent import ABSENT
 
@@ -127,7 +128,7 @@ def lookup_of(present: Iterable[int], source: TablePlan, target: TablePlan, inde
     if not image:
         raise RowNotFound(
             f"ERROR {ER_KEY_NOT_FOUND}: the before image has no column that the target has",
-            field=f"{target.schema}.{target.table}",
+            field=dotted_name(target.schema, target.table),
         )
     index = search_key_for_bi(set(image), target, indexes)
     if index is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError
 from binlogio.rows.plan import TablePlan
 
@@ -62,7 +63,7 @@ class KeySource:
         name = plan.schema, plan.table
         if self._needs_names and plan is not self._named and any(column.name is None for column in plan.columns):
             raise ReplayError(
-                f"the log does not name the columns and the key of {'.'.join(name)}, so its rows cannot be found",
+                f"the log does not name the columns and the key of {dotted_name(*name)}, so its rows cannot be found",
                 expected="binlog_row_metadata=FULL, or its CREATE TABLE in the logs before",
                 found=self._reader.definitions.unnamed.get(name),
                 hint=Hint.MISSING_DDL,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EventType
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.format.row_changes import row_changes as changes_of
@@ -68,11 +69,11 @@ def lost_cascades(step: RowsStep, changes: Iterable[Change]) -> tuple[Cascade, .
 
 def cascades_refused(step: RowsStep, cascades: tuple[Cascade, ...]) -> ReplayError:
     """Return the error for a change whose effects on other tables are not in the log."""
-    children = ", ".join(sorted({".".join(one.child) for one in cascades}))
+    children = ", ".join(sorted({dotted_name(*one.child) for one in cascades}))
     return ReplayError(
         f"a foreign key (ON DELETE or ON UPDATE) changed rows of {children} together with this row,"
         " and servers do not log such changes",
-        field=f"{step.table_map.schema}.{step.table_map.table}",
+        field=dotted_name(step.table_map.schema, step.table_map.table),
         hint=Hint.IGNORE_CASCADES,
     )
 

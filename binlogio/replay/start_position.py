@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.columnar.splits.skipped_events import SkippedEvent, skipped_events
 from binlogio.constants import BINLOG_MAGIC, EventType
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, PositionError, hints
 from binlogio.events.control import XaPrepareEvent
 from binlogio.events.query import QueryEvent
@@ -523,7 +524,7 @@ def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[
                     continue
                 for one in decoder.decode(event.frame):
                     if isinstance(one, TableMapEvent):
-                        names.add(f"{one.schema}.{one.table}")
+                        names.add(dotted_name(one.schema, one.table))
                         left = [glob for glob in left if not matches(glob, one.schema, one.table)]
                     elif isinstance(one, QueryEvent):
                         left = [pattern for pattern in left if not may_name(one, pattern)]

@@ -29,6 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from binlogio.constants import OptionalMetadataType
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, ReplayError, UnsupportedFeature
 from binlogio.event_filter import has_gtid, parse_gtid, parse_gtid_state
 from binlogio.events.base import NEW_HEADER, ParseContext
@@ -514,7 +515,7 @@ class Stretch:
 
     def given(self) -> GivenDefinitions | None:
         """Return the definition in the form that readers accept."""
-        return None if self.definition is None else GivenDefinitions({".".join(self.name): self.definition})
+        return None if self.definition is None else GivenDefinitions({dotted_name(*self.name): self.definition})
 
     def _planned(self) -> TablePlan | None:
         if self.definition is None:
@@ -666,9 +667,9 @@ class TableHistory:
             return life
         gone = self._gone.get(name)
         raise ReplayError(
-            f"there is no table {'.'.join(name)}",
+            f"there is no table {dotted_name(*name)}",
             found=f"dropped or renamed at offset {gone.pos}" if gone is not None else "no log mentions it",
-            expected=", ".join(sorted(".".join(one) for one in self._lives)) or "no table",
+            expected=", ".join(sorted(dotted_name(*one) for one in self._lives)) or "no table",
         )
 
     def images_of(self, stretches: Iterable[Stretch]) -> Images:

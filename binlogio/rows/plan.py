@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.format_description import server_version_numbers
@@ -97,7 +98,7 @@ class TablePlan:
     @property
     def full_name(self) -> str:
         """The name of the table as `schema.table`."""
-        return f"{self.schema}.{self.table}"
+        return dotted_name(self.schema, self.table)
 
     @property
     def without_row_hashes(self) -> TablePlan:
@@ -130,7 +131,7 @@ def resolve_plan(
         return _resolve(event, context, definition)
     except (BinlogFormatError, UnsupportedFeature) as exc:
         exc.locate(offset=event.header.offset, event_type="TABLE_MAP_EVENT")
-        exc.field = exc.field or f"{event.schema}.{event.table}"
+        exc.field = exc.field or dotted_name(event.schema, event.table)
         raise
 
 

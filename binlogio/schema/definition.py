@@ -34,6 +34,7 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType, OptionalMetadataType, TableMapFlag
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext
 from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent
@@ -222,7 +223,7 @@ class TableDefinition:
     @property
     def full_name(self) -> str:
         """The name of the table as `schema.name`."""
-        return f"{self.schema}.{self.name}"
+        return dotted_name(self.schema, self.name)
 
     @property
     def has_foreign_keys(self) -> bool:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Union
 
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.catalogue import DefinitionCatalogue
@@ -190,8 +191,8 @@ class GivenDefinitions:
 
 
 def _split(key: Any) -> TableName:
-    schema, dot, name = key.partition(".") if isinstance(key, str) else ("", "", "")
-    if not (schema and dot and name):
+    schema, name = split_name(key) if isinstance(key, str) else ("", "")
+    if not (schema and name):
         raise UnsupportedFeature(
             "not the name of a table", field="definitions", expected="schema.table", found=repr(key)
         )
@@ -236,7 +237,7 @@ def _from_value(name: TableName, value: TableDefinition | str, server: ServerDef
     try:
         table = parse_table(value, server=server)
     except UnsupportedFeature as exc:
-        exc.field = f"{'.'.join(name)}: {exc.field}" if exc.field else ".".join(name)
+        exc.field = f"{dotted_name(*name)}: {exc.field}" if exc.field else dotted_name(*name)
         raise
     return Described.of(replace(table, schema=name[0], name=name[1]))
 

@@ -18,6 +18,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType, TableMapFlag
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader
@@ -196,7 +197,7 @@ class DefinitionSource:
             raise UnsupportedFeature(
                 "the columns of the table have no names",
                 offset=event.header.offset or None,
-                field=f"{event.schema}.{event.table}",
+                field=dotted_name(event.schema, event.table),
                 found=self.unnamed.get((event.schema, event.table), "no CREATE TABLE of it in the logs before"),
                 hint=Hint.MISSING_DDL,
             )
@@ -330,7 +331,7 @@ class DefinitionSource:
             if is_doubtful and not _is_exactly(described.definition, event, server.vendor):
                 reason = "CREATE TABLE IF NOT EXISTS found another table there"
                 if is_ambiguous:
-                    reason = f"the log defines {'.'.join(self._catalogue.known_name(name))}, which is another table"
+                    reason = f"the log defines {dotted_name(*self._catalogue.known_name(name))}, which is another table"
             elif is_doubtful:
                 self._catalogue.folds_names = self._catalogue.folds_names or is_ambiguous
         except UnsupportedFeature as exc:
@@ -504,7 +505,7 @@ def _misfit(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -
     """Return the error if a definition does not fit the table of a table map; None if it may fit."""
     expected: object = f"{len(definition.columns)} columns, as the table definition has"
     found = f"{len(event.column_types)} columns in the table map"
-    field = f"{event.schema}.{event.table}"
+    field = dotted_name(event.schema, event.table)
     if len(definition.columns) == len(event.column_types):
         for i, column in enumerate(definition.columns if event.metadata else ()):
             mapped = _kind(event.column_types[i], event.metadata[i])

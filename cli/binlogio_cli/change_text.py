@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.archive.found_rows import RowVersion
+from binlogio.dotted_names import dotted_name
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.output import STDOUT, Output, OutputFile, open_output
 from binlogio_cli.progress import watched_logs
@@ -68,7 +69,7 @@ def change_text(one: RowVersion | HistoryStatement, zone: tzinfo, *, names_table
     op = one.op.upper() if isinstance(one, RowVersion) else "STATEMENT"
     facts = [f"{one.file}:{one.pos}"]
     if names_table and isinstance(one, RowVersion):
-        facts.insert(0, f"{one.schema}.{one.table}")
+        facts.insert(0, dotted_name(one.schema, one.table))
     if one.gtid is not None:
         facts.append(f"gtid {one.gtid}")
     facts.append(f"server {one.server_id}")

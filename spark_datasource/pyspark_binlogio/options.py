@@ -6,7 +6,7 @@ refused, with the nearest name of the table below.
     path, paths                a file, glob, directory, .index file or URI; `paths` is a JSON array, as of load([...])
     view                       rows (default) | events | transactions | changes
     table                      one table, as schema.table: `before` and `after` are then structs of its columns
-    tables                     globs for schema.table, separated by commas
+    tables                     globs for schema.table, or for a table in any schema, separated by commas
     columns                    names of the table's columns to read into `before` and `after`
     imageType                  json (default) | variant: the type of `before` and `after` without `table`. Spark's own
                                parse_json is faster if not every record is needed
@@ -78,6 +78,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.selection.table_names import matches
 
 NO_TABLES: Final = (
@@ -180,14 +181,15 @@ def _interval(name: str, value: str) -> int:
 
 def _table(name: str, value: str) -> str:
     """Return a table with its schema."""
-    if not all(value.strip().partition(".")):
+    schema, table = split_name(value.strip())
+    if not (schema and table):
         raise refused(name, value, "schema.table")
-    return value.strip()
+    return dotted_name(schema, table)
 
 
 def _table_globs(name: str, value: str) -> tuple[str, ...]:
     """Return globs of table names."""
-    return tuple(_table(name, glob) for glob in value.split(","))
+    return tuple(_text(name, glob).strip() for glob in value.split(","))
 
 
 def _names(name: str, value: str) -> tuple[str, ...]:
@@ -355,7 +357,7 @@ class BinlogReadOptions(_SharedOptions):
         """Return True if `table` or `tables` selects the table; False for events without a table."""
         if schema is None or table is None:
             return False
-        return f"{schema}.{table}" == self.table or any(matches(glob, schema, table) for glob in self.tables)
+        return dotted_name(schema, table) == self.table or any(matches(glob, schema, table) for glob in self.tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, Struc
 
 from binlogio.columnar import EventSelection, RecordType, split_reader
 from binlogio.constants import ColumnType
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.replay import (
     ALWAYS,
@@ -503,7 +504,7 @@ def _named(changes: DataFrame, definition: TableDefinition) -> DataFrame:
 def _of_table(changes: DataFrame, name: str) -> DataFrame:
     if "schema" not in changes.columns or "table" not in changes.columns:
         return changes
-    schema, _, table = name.partition(".")
+    schema, table = split_name(name)
     return changes.where((F.col("schema") == schema) & (F.col("table") == table))
 
 
@@ -747,8 +748,7 @@ class LogReplay:
         return _known(self._life(table), table, UNFOLLOWED[1])[-1].plan
 
     def _life(self, table: str) -> Life:
-        schema, _, name = table.partition(".")
-        return self.history.life((schema, name))
+        return self.history.life(split_name(table))
 
     def stages(
         self, table: str, key: Sequence[str] | None, unfollowed: str
@@ -821,9 +821,9 @@ class LogReplay:
         """Return the row changes of a stretch, with places; None if it is in none of the logs."""
         image = self._image(plan)
         ddl = f"{_HEAD}, before {spark_ddl(image)}, after {spark_ddl(image)}, {_PRESENT}"
-        options = {**self.options, "table": ".".join(stretch.name)}
+        options = {**self.options, "table": dotted_name(*stretch.name)}
         if stretch.definition is not None and "schemaFile" not in options:
-            options["schemaFile"] = json.dumps({".".join(stretch.name): stretch.definition.to_json()})
+            options["schemaFile"] = json.dumps({dotted_name(*stretch.name): stretch.definition.to_json()})
         parts = [
             self.spark.read.format("binlog").schema(ddl).options(**options, **more).load(files)
             for files, more in self._ranges(stretch.start, end)

@@ -50,6 +50,7 @@ from binlogio.columnar import (
     read_transactions,
     split_bounds,
 )
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogFormatError
 from binlogio.format import Split
 from binlogio.storage import log_number
@@ -153,7 +154,7 @@ def image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
     selection = _selection(request)
 
     def wants(schema: str, table: str) -> bool:
-        seen[f"{schema}.{table}"] = None
+        seen[dotted_name(schema, table)] = None
         return selection.wants(schema, table)
 
     def changes(piece: Piece) -> Iterator[pa.RecordBatch]:

@@ -36,6 +36,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from binlogio.dotted_names import split_name
 from binlogio.errors import WriterStateError
 from binlogio.options import ServerVariables
 from binlogio.writer import (
@@ -306,7 +307,7 @@ def _as_records(
                 array = batch.column(name)
                 columns[name] = array if array.type == wanted else array.cast(wanted)
             else:
-                schema, _, table = (options.table or "").partition(".")
+                schema, table = split_name(options.table or "")
                 values = {"file": "", "server_id": server_id, "schema": schema, "table": table}
                 columns[name] = _default(name, wanted, batch.num_rows, first_row, values.get(name))
         first_row += batch.num_rows

@@ -15,6 +15,7 @@ from binlogio.archive.export.lakes import leaves, missing_extra
 from binlogio.archive.export.ledger import ExportLedger
 from binlogio.archive.export.type_map import ExportFormat, merged_schema, plain_type, stored_schema
 from binlogio.arrow.conversion import converted_batch
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import ExportError, UnsupportedFeature
 from binlogio.storage.new_file import side_path
 
@@ -127,15 +128,15 @@ class DuckdbFile:
 
     def _table_schema(self, table: str, stored: pa.Schema) -> pa.Schema:
         """Return the columns of a table, which is created if missing."""
-        schema, _, name = table.partition(".")
+        schema, name = split_name(table)
         if table.lower() == _LEDGER:
             raise UnsupportedFeature("a table has the name of the export's ledger", found=table)
         alike = self._run(
-            "SELECT schema_name || '.' || table_name FROM duckdb_tables()"
+            "SELECT schema_name, table_name FROM duckdb_tables()"
             " WHERE lower(schema_name) = lower(?) AND lower(table_name) = lower(?)",
             [schema, name],
         ).fetchone()
-        if alike is not None and alike[0] != table:
+        if alike is not None and dotted_name(*alike) != table:
             raise UnsupportedFeature(
                 "two tables have names that differ only in case, which DuckDB does not tell apart",
                 expected=alike[0], found=table, hint="export them to two files",
@@ -186,7 +187,7 @@ def _quoted(name: str) -> str:
 
 
 def _name(table: str) -> str:
-    schema, _, name = table.partition(".")
+    schema, name = split_name(table)
     return f"{_quoted(schema)}.{_quoted(name)}"
 
 

@@ -29,6 +29,7 @@ from pyarrow import csv
 from binlogio.archive.export.texts import flat_columns, json_lines
 from binlogio.archive.export.type_map import ExportFormat, merged_schema, stored_schema
 from binlogio.arrow.conversion import converted_batch
+from binlogio.dotted_names import split_name
 from binlogio.errors import ExportError
 from binlogio.storage.new_file import side_path
 
@@ -69,7 +70,7 @@ def file_name(table: str) -> str:
 
     Other bytes are escaped as `~XX`, because URIs leave `~` unchanged, unlike `%`.
     """
-    schema, _, name = table.partition(".")
+    schema, name = split_name(table)
     return ".".join(
         "".join(chr(byte) if byte in _PLAIN_BYTES else f"~{byte:02X}" for byte in part.encode("utf-8", "replace"))
         for part in (schema, name)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.type_map import merged_schema, plain_type
+from binlogio.dotted_names import split_name
 from binlogio.errors import ExportError, UnsupportedFeature
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class IcebergTables:
 
     def schema_of(self, table: str) -> pa.Schema | None:
         """Return the columns of a table; None if the table does not exist."""
-        name = tuple(table.split(".", 1))
+        name = split_name(table)
         if self._name is None and not self._file.exists():  # the catalog is created with the first table
             return None
         if not self._catalog.table_exists(name):
@@ -144,7 +145,7 @@ class IcebergTables:
     def register(self, ledger: ExportLedger, files: list[dict[str, Any]]) -> None:
         """Add files to their tables, unless this run is already registered."""
         for table, group in groupby(files, key=lambda one: str(one["table"])):
-            self._register(ledger, tuple(table.split(".", 1)), file_name(table), list(group))
+            self._register(ledger, split_name(table), file_name(table), list(group))
 
     def close(self) -> None:
         """Close the catalog."""

@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 from binlogio.arrow.conversion import decimal_texts
 from binlogio.columnar import EventSelection, read_events
 from binlogio.constants import GROUP_STARTS, EventType
+from binlogio.dotted_names import split_name
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EventFilter
 from binlogio.replay import statements
@@ -227,7 +228,7 @@ class LatestRows:
         found = self._tables.get(name)
         if found is None:
             found = self._tables[name] = self._begin(name, batch)
-        schema, _, table = name.partition(".")
+        schema, table = split_name(name)
         if name not in self._pending:
             self._pending[name] = [one for one in self._marks if one.concerns(schema, table)]
         log = self._log_numbers[batch.column("file")[0].as_py()]

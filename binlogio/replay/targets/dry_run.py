@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import ReplayError
 from binlogio.options import Position
 from binlogio.replay.apply.progress import Progress
@@ -103,7 +104,7 @@ class DryRunSession:
             counts.deletes += after is None
             counts.updates += before is not None and after is not None
             counts.incomplete_inserts += before is None and after is not None and ABSENT in after
-            counts.rows_by_table[f"{step.table_map.schema}.{step.table_map.table}"] += 1
+            counts.rows_by_table[dotted_name(step.table_map.schema, step.table_map.table)] += 1
 
     def commit(self, transaction: LoggedTransaction, ledger: Ledger) -> None:
         """Count it, and show its statements."""

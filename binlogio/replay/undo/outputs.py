@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
+from binlogio.dotted_names import dotted_name
 from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 
 if TYPE_CHECKING:
@@ -41,4 +42,4 @@ def table_and_kind(step: RowsStep) -> tuple[str, str]:
     """Return the kind under which the rows of an event are counted."""
     insert, update, delete = KINDS
     kind = {WriteRowsEvent: insert, DeleteRowsEvent: delete}.get(type(step.head), update)
-    return f"{step.table_map.schema}.{step.table_map.table}", kind
+    return dotted_name(step.table_map.schema, step.table_map.table), kind

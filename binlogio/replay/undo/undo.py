@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, Hint, ReplayError
 from binlogio.replay import statements
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
@@ -146,7 +147,7 @@ def _lost_cascades(steps: Iterable[RowsStep]) -> Iterator[tuple[str, str]]:
     for step in steps:
         if step.cascades:
             for one in lost_cascades(step, row_changes(step)):
-                yield f"{step.table_map.schema}.{step.table_map.table}", ".".join(one.child)
+                yield dotted_name(step.table_map.schema, step.table_map.table), dotted_name(*one.child)
 
 
 def undo(

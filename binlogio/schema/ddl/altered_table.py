@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
@@ -235,5 +236,5 @@ def _binary_members(column: ColumnDefinition, collation: str) -> str:
 
 def _misfit(table: ParsedTable, found: str) -> UnsupportedFeature:
     return UnsupportedFeature(
-        "the statement does not match the table", field=f"{table.schema}.{table.name}", found=found
+        "the statement does not match the table", field=dotted_name(table.schema, table.name), found=found
     )

@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, max_character_bytes
@@ -134,9 +135,9 @@ class ParsedTable:
         if key.parts[-1:] == (WITHOUT_OVERLAPS,):
             key = replace(key, parts=(*key.parts[:-1], *(self._period_parts or (("", 0),))))
         if len(self.keys) >= MOST_KEYS or len(key.parts) > MOST_KEY_PARTS:
-            raise UnsupportedFeature("too many keys", field=f"{self.schema}.{self.name}")
+            raise UnsupportedFeature("too many keys", field=dotted_name(self.schema, self.name))
         if key.name.upper() == PRIMARY and any(one.name.upper() == PRIMARY for one in self.keys):
-            raise UnsupportedFeature("multiple primary keys", field=f"{self.schema}.{self.name}")
+            raise UnsupportedFeature("multiple primary keys", field=dotted_name(self.schema, self.name))
         missing = [name for name, _ in key.parts if name and self.index(name) is None]
         if missing:
             raise UnsupportedFeature("a key on a column that does not exist", found=", ".join(missing))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.ddl import tree
@@ -251,7 +252,7 @@ class _Follower:
             return
         known = self._find(name)
         if known is None:  # it matters if it renames the table, or takes another table into it
-            reason = catalogue.unknown.get(name, f"it was {'.'.join(name)}, whose definition is not in the log")
+            reason = catalogue.unknown.get(name, f"it was {dotted_name(*name)}, whose definition is not in the log")
             for new in statement.new_names:
                 catalogue.forget(self._full(new), reason)
             return
@@ -372,8 +373,8 @@ class _Follower:
             UnsupportedFeature: only one whose name differs in case is known.
         """
         if self._catalogue.is_ambiguous(name):
-            found = ".".join(self._catalogue.known_name(name))
-            raise UnsupportedFeature("the table names differ only in case", expected=".".join(name), found=found)
+            found = dotted_name(*self._catalogue.known_name(name))
+            raise UnsupportedFeature("the table names differ only in case", expected=dotted_name(*name), found=found)
         return self._catalogue.find(*name)
 
     def _database_collation(self, schema: str) -> tuple[str, bool]:

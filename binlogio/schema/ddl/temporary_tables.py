@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class TemporaryTables:
             UnsupportedFeature: it had one in an earlier log.
         """
         if (session, name) in self._of_earlier_logs:
-            raise UnsupportedFeature("the session may have a temporary table with this name", found=".".join(name))
+            raise UnsupportedFeature("the session may have a temporary table with this name", found=dotted_name(*name))
         return self.has(session, name)
 
     def definition(self, session: int, name: TableName) -> KnownTable | None:
@@ -96,5 +97,5 @@ class TemporaryTables:
         """
         is_temporary = server.is_mariadb and self.decide(session, name)
         if is_temporary and server.version < _RENAMES_TEMPORARY:
-            raise UnsupportedFeature("RENAME TABLE of a temporary table by this server", found=".".join(name))
+            raise UnsupportedFeature("RENAME TABLE of a temporary table by this server", found=dotted_name(*name))
         return is_temporary

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import ReplayError
 from binlogio.replay.targets.mysql.position_table import SCHEMA
 from binlogio.replay.targets.mysql.values import text_literal
@@ -128,7 +129,7 @@ def counted_rows(ask: Ask) -> Counter[tuple[str, str]] | None:
             return None
         return Counter(
             {
-                (f"{schema}.{table}", kind): int(count)
+                (dotted_name(schema, table), kind): int(count)
                 for schema, table, *counts in ask(_COUNTERS)
                 for kind, count in zip(KINDS, counts, strict=True)
             }

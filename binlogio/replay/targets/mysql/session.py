@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pymysql.constants import ER
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError
 from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.replay import statements
@@ -168,7 +169,7 @@ class MysqlSession:
         """Refuse tables without transactions, which cannot be rolled back to apply transactions one by one."""
         for schema, table in sorted(_tables(_row_steps(transaction))):
             if not self._server_tables.is_transactional(schema, table, self._connection.ask):
-                raise ReplayError("a non-transactional table, or a missing table", found=f"{schema}.{table}")
+                raise ReplayError("a non-transactional table, or a missing table", found=dotted_name(schema, table))
 
     def _run_waiting(self) -> None:
         """Send the collected statements in one packet."""
@@ -531,7 +532,7 @@ class MysqlSession:
         if self._has_triggers(step.plan):
             self._behind_triggers(step, step.plan)
             return
-        name, counts = f"{step.plan.schema}.{step.plan.table}", self._pending_counts
+        name, counts = dotted_name(step.plan.schema, step.plan.table), self._pending_counts
         inserted = [after for before, after in changes if before is None and after is not None]
         for sql, count in table.insert(inserted, replaces=self._idempotent) if inserted else ():
             self._run_row(table, sql, inserted)
@@ -559,7 +560,7 @@ class MysqlSession:
                 raise ReplayError(loss)
         except ReplayError as exc:
             if not isinstance(exc, (LockRefused, RowConflict)):
-                exc.field = exc.field or f"{table.plan.schema}.{table.plan.table}"
+                exc.field = exc.field or dotted_name(table.plan.schema, table.plan.table)
                 exc.hint = exc.hint or (Hint.ON_LOSSY if exc.reason.startswith(_LOSSY_ERRORS) else None)
             raise
         if loss is not None:
@@ -612,7 +613,7 @@ class MysqlSession:
         if self._binlog.description is None or (self._is_other and not goes_as_events(plan)):
             raise ReplayError(
                 "the target's table has triggers, which SQL would execute again, and row events cannot be sent",
-                field=f"{plan.schema}.{plan.table}",
+                field=dotted_name(plan.schema, plan.table),
                 hint="drop the triggers on the target",
             )
         if self._is_other:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError
 from binlogio.replay.find_row import Algorithm, Index, lookup_of
 from binlogio.replay.targets.mysql.values import Literal, condition_of, literal_of, text_literal
@@ -82,7 +83,7 @@ class MysqlTable:
             f" FROM information_schema.columns WHERE {where} ORDER BY ordinal_position"
         )
         if not columns:
-            raise ReplayError("the target has no such table", field=f"{plan.schema}.{plan.table}")
+            raise ReplayError("the target has no such table", field=dotted_name(plan.schema, plan.table))
         if is_mariadb and _has_history(plan, columns):
             ((kind,),) = ask(f"SELECT table_type FROM information_schema.tables WHERE {where}")  # noqa: S608
             if kind == "SYSTEM VERSIONED":
@@ -156,7 +157,7 @@ class MysqlTable:
         if self.plan.json_positions and any(isinstance(after[at], JsonDiffs) for at in changed):
             raise ReplayError(
                 "a partial update of a JSON document cannot be written as SQL: the log does not have its before image",
-                field=f"{self.plan.schema}.{self.plan.table}",
+                field=dotted_name(self.plan.schema, self.plan.table),
                 hint=Hint.APPLY_EVENTS,
             )
         changes = ", ".join([f"{self.quoted[at]} = {self.literals[at](after[at])}" for at in changed])

@@ -19,6 +19,7 @@ import json
 from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
 from binlogio.schema.ddl.column_history import ColumnChanges, defaults_after, effective_defaults
@@ -112,15 +113,15 @@ class SqliteCatalogue:
         now = {name: known for name in sorted(changed) if (known := self.catalogue.exactly(name)) is not None}
         for name in sorted(changed - now.keys()):
             self.facts.pop(name, None)
-            self._connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (".".join(name),))  # noqa: S608
+            self._connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (dotted_name(*name),))  # noqa: S608
         for name, known in now.items():
             text = _text(known, self.facts.get(name, NO_FACTS))
-            self._connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?)", (".".join(name), text))  # noqa: S608
+            self._connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?)", (dotted_name(*name), text))  # noqa: S608
         changed.clear()
         if cascades.changed:
             self._connection.execute(_CREATE_FOREIGN_KEYS)
         for child in sorted(cascades.changed):
-            found, full_name = cascades.of_child(child), ".".join(child)
+            found, full_name = cascades.of_child(child), dotted_name(*child)
             self._connection.execute(f"DELETE FROM {FOREIGN_KEYS} WHERE child = ?", (full_name,))  # noqa: S608
             if found:
                 text = json.dumps([astuple(one) for one in found])

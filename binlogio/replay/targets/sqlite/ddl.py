@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.replay.targets.sqlite.catalogue import (
     NO_FACTS,
@@ -63,7 +64,7 @@ class SqliteDdl:
 
     def __init__(self, connection: SqliteConnection) -> None:
         self.kept = SqliteCatalogue(connection)
-        self.made = {".".join(name) for name, _ in self.kept.catalogue.tables()}
+        self.made = {dotted_name(*name) for name, _ in self.kept.catalogue.tables()}
         self._connection = connection
 
     def follow(self, step: StatementStep, logged: LoggedDdl, context: ParseContext) -> bool:
@@ -385,7 +386,7 @@ class _DdlStatement:
 
     @staticmethod
     def _refused(name: TableName, reason: str) -> ReplayError:
-        return ReplayError(f"ALTER TABLE of a table with rows cannot be applied: {reason}", field=".".join(name))
+        return ReplayError(f"ALTER TABLE of a table with rows cannot be applied: {reason}", field=dotted_name(*name))
 
 
 def _with_key(table: ParsedTable) -> ParsedTable:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import ReplayError
 from binlogio.replay.find_row import Algorithm, Index, RowConflict, RowNotFound, find_row
 from binlogio.replay.targets.sqlite.connection import ConstraintViolated, SqliteRefusal, quoted
@@ -53,7 +54,7 @@ class SqliteTable:
         self.source: Final = source
         self.plan = plan
         self._is_made_by_ddl = is_made_by_ddl
-        self._target_name = f"{plan.schema}.{plan.table}"
+        self._target_name = dotted_name(plan.schema, plan.table)
         self.name = quoted(self._target_name)
         self._connection = connection
         self._insert_sql: dict[tuple[int, ...], str] = {}
@@ -278,7 +279,7 @@ class SqliteTable:
         key = [position for position, _ in self.plan.primary_key]
         shown = [pairs[position] for position in key if position < len(pairs)] or pairs
         text = ", ".join(f"{column.label}={_shown(value, column)}" for column, value in shown if value is not ABSENT)
-        return ReplayError(reason, field=f"{self.plan.schema}.{self.plan.table}", found=text or None)
+        return ReplayError(reason, field=dotted_name(self.plan.schema, self.plan.table), found=text or None)
 
 
 def table_names(connection: SqliteConnection) -> list[str]:
@@ -297,5 +298,5 @@ def _named(plan: TablePlan) -> Iterator[None]:
     try:
         yield
     except SqliteRefusal as exc:
-        exc.field = f"{plan.schema}.{plan.table}"
+        exc.field = dotted_name(plan.schema, plan.table)
         raise

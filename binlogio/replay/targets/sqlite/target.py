@@ -21,6 +21,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import NEW_FILE_MODE
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, Hint, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
@@ -227,7 +228,7 @@ class SqliteTarget:
         name = plan.schema, plan.table
         table = self._tables.get(name)
         if table is None or table.source is not plan:
-            is_made = f"{plan.schema}.{plan.table}" in self._ddl.made
+            is_made = dotted_name(plan.schema, plan.table) in self._ddl.made
             table = self._tables[name] = SqliteTable(self._connection, plan, is_made_by_ddl=is_made)
         return table
 
@@ -356,7 +357,7 @@ class SqliteSession:
 
         False where they do not all fit, so that they are applied one by one to say which does not.
         """
-        name = f"{rows.plan.schema}.{rows.plan.table}"
+        name = dotted_name(rows.plan.schema, rows.plan.table)
         if not self._target.table(rows.plan).change_all(rows.before, rows.after):
             return False
         if rows.before is None:
@@ -371,7 +372,7 @@ class SqliteSession:
         return True
 
     def _rows(self, plan: TablePlan, changes: list[Change], counts: RowCounts) -> None:
-        table, name = self._target.table(plan), f"{plan.schema}.{plan.table}"
+        table, name = self._target.table(plan), dotted_name(plan.schema, plan.table)
         replaces = self._target.idempotent
         inserted = [after for before, after in changes if before is None and after is not None]
         for some in (inserted[at : at + _MOST_ROWS] for at in range(0, len(inserted), _MOST_ROWS)):

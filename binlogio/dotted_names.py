@@ -1,0 +1,29 @@
+"""The name of a table as one text, `schema.table`; a part that contains a dot or a backtick is in backticks.
+
+name := part "." part           part := text | "`" text with "``" for a backtick "`"
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_QUOTED: Final = re.compile(r"`((?:[^`]|``)*)`\.(.*)", re.DOTALL)
+
+
+def dotted_name(schema: str, table: str) -> str:
+    """Return the name of a table, which is different for every table."""
+    return f"{_part(schema)}.{_part(table)}"
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return schema and table; without backticks the first dot separates them. The table is empty without a dot."""
+    quoted = _QUOTED.fullmatch(name)
+    schema, table = (quoted[1].replace("``", "`"), quoted[2]) if quoted else name.partition(".")[::2]
+    if len(table) > 1 and table[0] == table[-1] == "`":
+        table = table[1:-1].replace("``", "`")
+    return schema, table
+
+
+def _part(text: str) -> str:
+    return "`" + text.replace("`", "``") + "`" if "." in text or "`" in text else text
