@@ -28,7 +28,7 @@ from binlogio.archive.key_index import IndexUnusable, KeyIndex, index_place, lea
 from binlogio.archive.row_keys import FoundKeys, KeyChoice, KeyRefused, RowKey, names_table, value_of
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar import EventSelection, read_events
-from binlogio.columnar.record_types import column_names, field_name
+from binlogio.columnar.record_types import column_names, name_text
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError
 from binlogio.schema.given import GivenDefinitions
@@ -152,7 +152,7 @@ class _KeyMatcher:
         """
         found = self.choice.of(plan)
         if found:
-            fields = tuple(map(field_name, found))
+            fields = tuple(map(name_text, found))
             known = self._orders.setdefault(frozenset(fields), fields)
             if known != fields and not self.key.names:
                 self._others[frozenset(fields[:1])] = fields

@@ -45,7 +45,7 @@ from binlogio.archive.row_keys import (
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar import RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
-from binlogio.columnar.record_types import field_name, name_text
+from binlogio.columnar.record_types import name_text
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.event_filter import Range
 from binlogio.options import DEFAULT_LIMITS, Limits
@@ -386,8 +386,8 @@ class _IndexMaker:
         if not found:
             self._keyless.add(name)
         primary = _PRIMARY.of(plan)
-        columns = frozenset(map(field_name, found))
-        order = tuple(map(field_name, primary)) if set(primary) == set(found) else ()
+        columns = frozenset(map(name_text, found))
+        order = tuple(map(name_text, primary)) if set(primary) == set(found) else ()
         self._orders.setdefault((*name, columns), set()).add(order)
         return found
 

@@ -389,11 +389,6 @@ def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _encodable(text: str, errors: str) -> str:
-    """Return text with surrogates (bytes that are not UTF-8) replaced as `errors` says."""
-    return text.encode("utf-8", errors).decode()
-
-
 # -------------------------------------------------------------------------------------------------------------- values
 
 _DATES: Final = frozenset(
@@ -461,7 +456,8 @@ def image_text(image: RowImage | None) -> str | None:
             except BinlogFormatError as exc:
                 _name_column(exc, column)
                 raise
-    return _encodable(json.dumps(values, ensure_ascii=False, separators=(",", ":")), "backslashreplace")
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _values(image: RowImage | None, kind: RecordType) -> tuple[Any, ...] | None:
@@ -487,7 +483,7 @@ def _arrow_value(value: Any, column: ColumnPlan, kind: RecordType) -> Any:
     if column.members is not None:
         if not isinstance(value, EnumValue | SetValue):
             raise _refused(column, f"the value is not a member of the {column.type.name}", value)
-        return _encodable(str(value), "replace")
+        return str(value)
     if column.type == ColumnType.GEOMETRY:
         return {"srid": value.srid, "wkb": value.wkb} if isinstance(value, Geometry) else {"srid": 0, "wkb": value}
     if column.type == ColumnType.DECIMAL:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from binlogio.arrow.types import ColumnSpec, column_spec
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import BinlogFormatError, Hint
+from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.options import DEFAULT_LIMITS, Limits
 
@@ -150,7 +150,13 @@ class RecordType:
         chosen = [i for i, label in enumerate(labels) if wanted is None or label in wanted]
         columns = tuple(plan.columns[i] for i in chosen)
         kept = tuple(specs[i] for i in chosen)
-        names = (field_name(column.label) for column in columns)
+        names = tuple(name_text(column.label) for column in columns)
+        if len(set(names)) < len({column.label for column in columns}):
+            raise UnsupportedFeature(
+                "names of columns that are not text are equal to other names as escapes",
+                field=f"{plan.schema}.{plan.table}",
+                found=", ".join(names),
+            )
         image = pa.struct([pa.field(name, spec.type) for name, spec in zip(names, kept, strict=True)])
         metadata = {_COLUMN_NAMES: json.dumps(labels)} if names_columns else None
         return cls(
@@ -176,13 +182,8 @@ def column_names(batch: pa.RecordBatch) -> tuple[str, ...]:
     return tuple(json.loads(batch.schema.metadata[_COLUMN_NAMES]))
 
 
-def field_name(label: str) -> str:
-    """Return the name of the field of a column: its label, with `?` for bytes that are not UTF-8."""
-    return label.encode("utf-8", "replace").decode()
-
-
 def name_text(name: str) -> str:
-    r"""Return the name of a log, schema or table as the columns of records contain it.
+    r"""Return the name of a log, schema, table or column as records contain it.
 
     Bytes that are not UTF-8 are surrogates in `name`, and escapes such as `\udcff` in the text.
     """

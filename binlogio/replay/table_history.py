@@ -73,6 +73,7 @@ from binlogio.schema.ddl.tree import (
 )
 from binlogio.schema.definition import from_table_map
 from binlogio.schema.given import Described, GivenDefinitions
+from binlogio.schema.identifiers import NamesInAnyCase
 from binlogio.schema.source import DefinitionSource
 from binlogio.storage.index_file import base_name, log_number
 
@@ -646,6 +647,7 @@ class TableHistory:
         self.detours: list[Detour] = []
         self.images: dict[TableName, list[tuple[Place, Images]]] = {}
         self._lives: dict[TableName, Life] = {}
+        self._alike = NamesInAnyCase()  # the names of `_lives`
         self._gone: dict[TableName, Place] = {}
         self._catalogue = Catalogue()
         self._prepared: dict[str, tuple[Place, Place]] = {}
@@ -653,7 +655,7 @@ class TableHistory:
         for definition in given:
             name = definition.schema, definition.name
             self._catalogue.put(name, KnownTable(ParsedTable.of(definition)))
-            self._lives[name] = Life([Stretch(name, BEGIN, definition=definition, is_given=True)], is_whole=False)
+            self.begin(name, Life([Stretch(name, BEGIN, definition=definition, is_given=True)], is_whole=False))
         self._follow(sorted(marks, key=_order))
 
     def life(self, name: TableName) -> Life:
@@ -726,7 +728,8 @@ class TableHistory:
         name = event.schema, event.table
         life = self._lives.get(name)
         if life is None:
-            life = self._lives[name] = Life([Stretch(name, BEGIN)], is_whole=False, problems=self.problems_of(name))
+            life = Life([Stretch(name, BEGIN)], is_whole=False, problems=self.problems_of(name))
+            self.begin(name, life)
         now = life.now
         if now.mapped is None:
             now.mapped, now.flavor_of = mapped, mapped.context
@@ -781,20 +784,20 @@ class TableHistory:
 
     def known(self, name: TableName) -> TableName:
         """Return the known name of a table; servers that ignore case log statements with names in any case."""
-        if name in self._lives:
-            return name
-        alike = [one for one in self._lives if _folded(one) == _folded(name)]
-        return alike[0] if len(alike) == 1 else name
+        return name if name in self._lives else self._alike.find(name)
 
     def begin(self, name: TableName, life: Life) -> None:
         """Add a new table with this name."""
         self._lives[name] = life
+        self._alike.add(name)
         self._gone.pop(name, None)
 
     def end(self, name: TableName, place: Place) -> Life | None:
         """Remove the table with this name, and return its life."""
         self._gone[name] = place
-        return self._lives.pop(self.known(name), None)
+        known = self.known(name)
+        self._alike.discard(known)
+        return self._lives.pop(known, None)
 
     def current(self, name: TableName) -> Life | None:
         """Return the life of the table that currently has this name; None if there is none."""
@@ -831,10 +834,6 @@ def _order(mark: Mark) -> tuple[Place, bool]:
 def _is_alike(one: Mapped, other: Mapped) -> bool:
     same = ("column_types", "metadata", "optional_metadata")
     return all(getattr(one.event, name) == getattr(other.event, name) for name in same)
-
-
-def _folded(name: TableName) -> TableName:
-    return name[0].casefold(), name[1].casefold()
 
 
 def _words_of(sql: str) -> frozenset[str]:

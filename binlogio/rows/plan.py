@@ -300,6 +300,7 @@ class _TypeText:
 
 
 _NO_TYPE_TEXT: Final = _TypeText()
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # a byte that is not text
 
 
 def _old_decimal_length(sql: _TypeText, *, unsigned: bool) -> int:
@@ -320,15 +321,20 @@ def _old_decimal_length(sql: _TypeText, *, unsigned: bool) -> int:
 def _members(
     facts: _ColumnFacts, collation_id: int | None, definition: DefinedColumn | None, kind: ColumnType
 ) -> tuple[str, ...] | None:
+    """Return the members of an ENUM or SET; None if unknown, or if one is not text in its character set.
+
+    Without members the values are numbers, which differ where the members do.
+    """
     if kind not in (ColumnType.ENUM, ColumnType.SET):
         return None
     if facts.members is None:
-        return tuple(definition.members) or None if definition is not None else None
+        found = tuple(definition.members) or None if definition is not None else None
+        return None if found is None or any(map(_SURROGATE.search, found)) else found
     charset = charset_of(collation_id)
     try:
         return tuple(charset.decode(member) if charset else member.decode() for member in facts.members)
     except UnicodeDecodeError:
-        return tuple(member.decode("utf-8", "surrogateescape") for member in facts.members)
+        return None
 
 
 # ------------------------------------------------------------------------------------------- optional metadata

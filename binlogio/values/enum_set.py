@@ -137,7 +137,7 @@ def _set_kind(column: ColumnPlan) -> ColumnKind:
 
 
 def _encoded(names: tuple[str, ...]) -> tuple[bytes, ...]:
-    return tuple(name.encode("utf-8", "replace") for name in names)
+    return tuple(name.encode("utf-8") for name in names)
 
 
 SHAPES: Final[dict[ColumnType, ShapeMaker]] = {ColumnType.ENUM: member_shape, ColumnType.SET: member_shape}

@@ -41,7 +41,7 @@ COLLATIONS = {
     name: next(number for number, found in CHARSET_NAMES.items() if found == name)
     for name in set(CHARSET_NAMES.values())
 }
-MEMBERS = ("a", 'quo"te', "é\n", "\udc80", "")
+MEMBERS = ("a", 'quo"te', "é\n", "\x80", "")
 
 
 def table_of(*columns: ColumnPlan) -> TablePlan:

@@ -30,6 +30,7 @@ from binlogio.replay.table_history import (
 from binlogio.schema.ddl.tree import Default
 from binlogio.values.absent import ABSENT
 from logs import header, log, query
+from operations import operations
 from row_events import group, rows_of
 from sqlite_replays import T
 
@@ -86,6 +87,14 @@ def test_temporary_table_leaves_the_life_of_the_base_table_alone(statements: tup
 
     assert [(stretch.name, stretch.start) for stretch in life.stretches] == [(("db", "t"), Place(0, 100))]
     assert "u" not in {name for _, name in found.names()} or list(found.life(("db", "u")).now.defaults) == ["x"]
+
+
+def test_new_name_is_looked_up_without_reading_the_names_of_all_tables() -> None:
+    """As for each CREATE TABLE."""
+    few, many = (history(*(CREATE.replace("TABLE t", f"TABLE t{n}") for n in range(count))) for count in (10, 100))
+
+    assert operations(lambda: many.known(("db", "new"))) == operations(lambda: few.known(("db", "new")))
+    assert many.known(("DB", "T99")) == ("db", "t99")
 
 
 def test_alter_table_says_what_rows_get_and_which_column_was_which() -> None:

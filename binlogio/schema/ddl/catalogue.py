@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from binlogio.frozen import dataclass
 from binlogio.schema.ddl.cascades import Cascades
 from binlogio.schema.ddl.temporary_tables import TemporaryTables
-from binlogio.schema.identifiers import folded
+from binlogio.schema.identifiers import NamesInAnyCase
 
 if TYPE_CHECKING:
     from binlogio.schema.ddl.foreign_keys import Cascade
@@ -70,7 +70,7 @@ class Catalogue:
         self.cascades = Cascades()
         self.changed: set[TableName] = set()
         self._tables: dict[TableName, KnownTable] = {}
-        self._alike: dict[TableName, set[TableName]] = {}  # the names of `_tables`, by their case-folded form
+        self._alike = NamesInAnyCase()  # the names of `_tables`
         self._dropped: set[TableName] = set()
         self._names: dict[str, dict[TableName, None]] = {}  # those with a definition, a reason or a cascade, by schema
 
@@ -82,7 +82,7 @@ class Catalogue:
         other.lost, other.folds_names = self.lost, self.folds_names
         other.cascades = self.cascades.copy()
         other._tables, other._dropped = dict(self._tables), set(self._dropped)
-        other._alike = {name: set(names) for name, names in self._alike.items()}
+        other._alike = self._alike.copy()
         other._names = {schema: dict(names) for schema, names in self._names.items()}
         return other
 
@@ -109,10 +109,7 @@ class Catalogue:
 
     def known_name(self, name: TableName) -> TableName:
         """Return the name under which a table is known: servers that fold case log the statement as it was typed."""
-        if name in self._tables:
-            return name
-        alike = self._alike.get(folded(name), ())
-        return next(iter(alike)) if len(alike) == 1 else name
+        return name if name in self._tables else self._alike.find(name)
 
     def is_ambiguous(self, name: TableName) -> bool:
         """Return True if the known table has this name in another case, which is another table on most servers."""
@@ -127,7 +124,7 @@ class Catalogue:
         if (known.table.schema, known.table.name) != name:
             known = replace(known, table=replace(known.table, schema=name[0], name=name[1]))
         self._tables[name] = known
-        self._alike.setdefault(folded(name), set()).add(name)
+        self._alike.add(name)
         self._dropped.discard(name)
         self.unknown.pop(name, None)
         self._note(name)
@@ -147,10 +144,7 @@ class Catalogue:
     def _take_out(self, name: TableName) -> KnownTable | None:
         table = self._tables.pop(name, None)
         if table is not None:
-            alike = self._alike[folded(name)]
-            alike.discard(name)
-            if not alike:
-                del self._alike[folded(name)]
+            self._alike.discard(name)
             self.changed.add(name)
         return table
 
