@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from binlogio.errors import BinlogError, ExportError
 from binlogio.event_filter import EVERY_EVENT
 from binlogio.storage.sources import find_logs
 from corpus import MYSQL
+from logs import encode, query
 
 ITEMS = TableDefinition(
     "shop",
@@ -152,6 +154,21 @@ def test_statements_that_cannot_be_followed_are_refused(sql: str, reason: str, t
     with pytest.raises(BinlogError, match=f"binlog.000001: at \\d+.*cannot be known: {reason}"):
         export(tmp_path / "binlog.000001", tmp_path / "to", latest=True)
     assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize("sql", ["TRUNCATE TABLE shop.items", "DROP TABLE shop.items"])
+def test_statements_that_may_empty_a_temporary_table_are_refused(sql: str, tmp_path: Path) -> None:
+    """A temporary table of this name hides the base table from its session, whose rows remain."""
+    variables = replace(FULL, binlog_checksum="NONE")
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as log, log.session() as session:
+        commit(session, "INSERT", Insert(ITEMS, [("a", 1, 1)]))
+    path = tmp_path / "binlog.000001"
+    statements = ("CREATE TEMPORARY TABLE shop.items (a INT)", sql)
+    events = encode([query(one) for one in statements], offset=path.stat().st_size)
+    path.write_bytes(path.read_bytes() + events)
+
+    with pytest.raises(BinlogError, match=f"cannot be known: {sql}"):
+        export(path, tmp_path / "to", latest=True)
 
 
 def test_minimal_images_changing_columns_and_tables_without_keys_are_refused(tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def table_marks(
     Raises:
         BinlogError: a log is damaged, or is not a binary log.
     """
+    temporary: set[tuple[str, str]] = set()
     selection = EventSelection(tables=lambda _schema, table: table is None, verify_checksum=verify_checksum)
     for number, (log, start, end) in enumerate(logs):
         begin = 0
@@ -123,12 +124,14 @@ def table_marks(
                 if kind == _PREPARES and json.loads(event["body"])["one_phase"]:
                     continue
                 group = int(begins[np.searchsorted(begins, pos, "right") - 1])
-                mark = _mark(number, log.name, group, (kind, pos, event["schema"] or "", event["sql"]))
+                mark = _mark(number, log.name, group, (kind, pos, event["schema"] or "", event["sql"]), temporary)
                 if mark is not None:
                     yield mark
 
 
-def _mark(log: int, file: str, begin: int, event: tuple[str, int, str, str | None]) -> TableMark | None:
+def _mark(
+    log: int, file: str, begin: int, event: tuple[str, int, str, str | None], temporary: set[tuple[str, str]]
+) -> TableMark | None:
     kind, pos, schema, sql = event
     if kind == _PREPARES:
         return TableMark(log, file, pos, "an XA transaction is prepared, not committed", begin=begin)
@@ -143,20 +146,26 @@ def _mark(log: int, file: str, begin: int, event: tuple[str, int, str, str | Non
         return TableMark(log, file, pos, "changes are logged as a statement", mentions=sql)
     if not may_be_ddl(sql.encode("utf-8", "surrogateescape")):
         return None
-    return _of_ddl(parse_ddl(sql), TableMark(log, file, pos, sql[:80], mentions=sql), schema)
+    return _of_ddl(parse_ddl(sql), TableMark(log, file, pos, sql[:80], mentions=sql), schema, temporary)
 
 
-def _of_ddl(ddl: Ddl, unknown: TableMark, schema: str) -> TableMark | None:
+def _of_ddl(ddl: Ddl, unknown: TableMark, schema: str, temporary: set[tuple[str, str]]) -> TableMark | None:
+    """Return the mark of a statement. One that may be about a temporary table of that name clears nothing."""
+
     def mark(names: Iterable[Name], *, clears: bool = False) -> TableMark:
         found = frozenset((schema if name[0] is None else name[0], name[1]) for name in names)
+        clears = clears and found.isdisjoint(temporary)
         return TableMark(unknown.log, unknown.file, unknown.pos, unknown.reason, clears, names=found)
 
     if isinstance(ddl, TruncateTable):
         return mark([ddl.table], clears=True)
     if isinstance(ddl, DropTables):
         return None if ddl.only_temporary else mark(ddl.tables, clears=True)
+    if isinstance(ddl, CreateTable) and ddl.is_temporary:
+        temporary.add((schema if ddl.table[0] is None else ddl.table[0], ddl.table[1]))
+        return None
     if isinstance(ddl, CreateTable):
-        return mark([ddl.table], clears=True) if ddl.replaces and not ddl.is_temporary else None
+        return mark([ddl.table], clears=True) if ddl.replaces else None
     if isinstance(ddl, DropDatabase):
         names: frozenset[tuple[str, str | None]] = frozenset({(ddl.schema, None)})
         return TableMark(unknown.log, unknown.file, unknown.pos, unknown.reason, clears=True, names=names)
