@@ -353,3 +353,26 @@ def test_the_log_after_the_last_one_continues_it_only_if_that_is_complete(folder
     whole.write_bytes(last.read_bytes())
     assert saved(folder, 2) == place
     assert rows(log, catalogue=place) == expected(3)
+
+
+@pytest.mark.parametrize("view", ["rows", "changes"])
+def test_a_typed_stream_is_refused_or_has_its_columns(folder: Path, tmp_path: Path, view: str) -> None:
+    """With a stored catalogue the values after the purge are those of the columns before it."""
+    stored = {"definitionsLocation": str(tmp_path / "stream.ddl")}
+    options = {"maxFilesPerTrigger": "1", "table": "shop.t", "view": view, "schemaChanges": "ignore"}
+    offsets = []
+    for more in ({}, stored):
+        stream = Stream(folder, **options, **more)
+        stream.columns = []
+        for _ in range(2):
+            stream.batch()
+        offsets.append(stream.offset)
+    for number in (1, 2):
+        (folder / f"binlog.{number:06}").unlink()
+    with pytest.raises(UnsupportedFeature, match="the logs with this DDL are gone"):
+        Stream(folder, offsets[0], **options).batch()
+    stream = Stream(folder, offsets[1], **options, **stored)
+    stream.columns = ["after"] if view == "rows" else ["st", "u"]
+    (row,) = stream.batch()
+    found = row["after"] if view == "rows" else row
+    assert (found["st"], found["u"]) == (VALUES["st"], VALUES["u"])
