@@ -14,6 +14,7 @@ import re
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Union
 
+from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ Gtids = Union["GtidSet", MariadbGtids]
 
 LOWEST: Final = 0
 HIGHEST: Final = 1 << 62
+OPERATIONS: Final = frozenset(("insert", "update", "delete"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,18 @@ class EventFilter:
     gtids: frozenset[str] | None = None
     known_gtids: Gtids | None = None
     wanted_gtids: Gtids | None = None
+
+    def __post_init__(self) -> None:
+        """Check the operations.
+
+        Raises:
+            UnsupportedFeature: one is not an operation.
+        """
+        unknown = sorted({*(self.ops or ())} - OPERATIONS)
+        if unknown:
+            raise UnsupportedFeature(
+                "unknown operation", field="ops", expected=", ".join(_NUMBERS), found=", ".join(unknown)
+            )
 
     def __bool__(self) -> bool:
         """Return True if the filter has a condition."""
@@ -159,9 +173,7 @@ class EventFilter:
             "pos": (self.pos.start, self.pos.end),
             "timestamp": (self.timestamp.start, self.timestamp.end),
             "server_ids": self.server_ids,
-            "operations": [
-                number for op in (_OPERATIONS if self.ops is None else self.ops) for number in _OPERATIONS.get(op, ())
-            ],
+            "operations": [number for op in (_NUMBERS if self.ops is None else self.ops) for number in _NUMBERS[op]],
             "ask_gtid": self.gtid_answer if self.asks_for_gtids else None,
         }
 
@@ -242,7 +254,7 @@ def _has(gtids: Gtids, gtid: str | None) -> bool:
     return gtid is not None and has_gtid(gtids, parse_gtid(gtid))
 
 
-_OPERATIONS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # numbers of the kernel; 3: partial update
+_NUMBERS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # numbers of the kernel; 3: partial update
 _MARIADB_GTID: Final = r"\s*\d+-\d+-\d+\s*(?:,|\.\.|$)"  # domain-server-number
 EVERY_EVENT: Final = EventFilter()
 

@@ -24,6 +24,7 @@ from binlogio.storage.log_index import LogIndex, new_name
 from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, LocalStorage
 from binlogio.storage.new_file import (
     give_name,
+    local_output,
     make_directory,
     missing_folders,
     new_file,
@@ -157,7 +158,7 @@ class NewLogs:
         Raises:
             WriterStateError: the file exists, and `replaces` is not set, or it is one of the inputs.
         """
-        target = Path(os.path.realpath(path))
+        target = Path(os.path.realpath(local_output(path)))
         logs = cls(target.parent, target.name, is_one=True, replaces=replaces, inputs=inputs)
         logs._check(target)
         return logs
@@ -180,7 +181,7 @@ class NewLogs:
             BinlogFormatError: `first` does not end in a number.
         """
         next_log_name(first)
-        return cls(Path(path), first, is_one=False, replaces=replaces, inputs=inputs)
+        return cls(local_output(path), first, is_one=False, replaces=replaces, inputs=inputs)
 
     @property
     def next_name(self) -> str:

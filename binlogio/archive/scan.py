@@ -20,7 +20,7 @@ from binlogio.archive.export.type_map import ExportFormat, stored_schema
 from binlogio.arrow.conversion import converted_batch
 from binlogio.columnar.rows_reader import read_rows
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, AllExcept, EventFilter, Range
+from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, OPERATIONS, AllExcept, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.storage.index_file import unescaped_name
 from binlogio.storage.sources import Source
@@ -251,7 +251,7 @@ def _one_of(name: str, values: frozenset[Any] | None) -> EventFilter:
     if name == "server_id":
         return EventFilter(server_ids=frozenset(one for one in values if isinstance(one, int)))
     texts = frozenset(one for one in values if isinstance(one, str))
-    return EventFilter(ops=texts) if name == "op" else EventFilter(gtids=texts)
+    return EventFilter(ops=texts & OPERATIONS) if name == "op" else EventFilter(gtids=texts)
 
 
 def _both(one: EventFilter, other: EventFilter) -> EventFilter:

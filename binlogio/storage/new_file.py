@@ -11,16 +11,34 @@ import io
 import os
 import re
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from binlogio.constants import NEW_DIRECTORY_MODE, NEW_FILE_MODE
+from binlogio.errors import UnsupportedFeature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 _SIDE: Final = r"\.binlogio-[0-9a-f]{16}\.part"
 _NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
+
+
+def local_output(name: str | os.PathLike[str]) -> Path:
+    """Return the path of an output; `file:///x` is `/x`.
+
+    Raises:
+        UnsupportedFeature: it is another URI.
+    """
+    text = os.fspath(name)
+    if text.startswith("file:///"):
+        return Path(unquote(text.removeprefix("file://")))
+    if "://" in text:
+        raise UnsupportedFeature(
+            "output goes to local files only", found=text, hint="write to a local directory, and copy it to the store"
+        )
+    return Path(text)
 
 
 def side_path(target: Path) -> Path:

@@ -19,6 +19,7 @@ from binlogio.options import Position, ServerVariables
 from binlogio.storage.keyring import KeyringSource, load_keyring
 from binlogio.storage.log_index import LogIndex, logs_before, logs_up_to
 from binlogio.storage.log_storage import LocalStorage, LogStorage
+from binlogio.storage.new_file import local_output
 from binlogio.storage.spill_file import SpillFile, TemporaryFile
 from binlogio.writer.log.encrypted_storage import EncryptedStorage, refuse_encryption
 from binlogio.writer.log.group_commit import GroupCommit, Wait, system_wait
@@ -88,7 +89,7 @@ class BinlogWriter:
         open_spill: Callable[[], SpillFile] = TemporaryFile,
         keyring: KeyringSource | None = None,
     ) -> None:
-        path = Path(basename)
+        path = local_output(basename) if storage is None else Path(basename)
         variables = variables_in_effect(variables)
         given = None if variables.server_uuid is None else Uuid.parse(variables.server_uuid)
         plain: LogStorage = LocalStorage(path.parent) if storage is None else storage

@@ -17,6 +17,7 @@ from binlogio.event_filter import Gtids
 from binlogio.gtid import MariadbGtidPosition
 from binlogio.options import ServerVariables
 from binlogio.schema.given import GivenDefinitions, load_definitions
+from binlogio.storage.new_file import local_output
 from binlogio_cli.messages import Refusal, error_text
 
 
@@ -32,6 +33,34 @@ class FilePath(click.Path):
         if not value:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "")
         return super().convert(value, param, ctx)
+
+
+class OutputPath(FilePath):
+    """The name of a local file or directory that is written; `file:///x` is `/x`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name.
+
+        Raises:
+            Refusal: it is another URI.
+        """
+        try:
+            return super().convert(str(local_output(value)) if value else value, param, ctx)
+        except UnsupportedFeature as exc:
+            raise Refusal(error_text(exc)) from exc
+
+
+class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
+    """A positive number of bytes, with K, M or G for powers of 1024, as in options of a server."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number of bytes; refuses anything else."""
+        found = re.fullmatch(r"([1-9]\d*)([KMG]?)", str(value), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} is not a number of bytes, such as 1048576, 512K, 10M or 1G", param, ctx)
+        return int(found[1]) << 10 * " KMG".index(found[2].upper() or " ")
 
 
 INPUT_PATH: Final = FilePath(readable=False)  # completes names; the command reports I/O errors

@@ -19,7 +19,7 @@ import click
 from binlogio.errors import BinlogError
 from binlogio.storage.new_file import new_file
 from binlogio_cli.messages import Refusal
-from binlogio_cli.options import FilePath
+from binlogio_cli.options import OutputPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ output_option: Final = click.option(
     "--output",
     "--result-file",
     "output",
-    type=FilePath(dir_okay=False),
+    type=OutputPath(dir_okay=False),
     metavar="FILE",
     help="Write to this new file instead of standard output.",
 )
@@ -44,7 +44,7 @@ new_log_option: Final = click.option(
     "--output",
     "--result-file",
     "output",
-    type=FilePath(dir_okay=False, allow_dash=False),
+    type=OutputPath(dir_okay=False, allow_dash=False),
     metavar="FILE",
     help="Write one new log.",
 )

@@ -9,6 +9,7 @@ Decorators for commands, and the formats of positions and times:
                | file ":" offset       in the log of this name
                | GTIDs of MariaDB      one for each domain, as in @@gtid_slave_pos
     TIME      := in a format of the server: 2026-11-20 09:00:01.5, 2026/11/20, 20261120090001, 261120090001
+               | relative to now: -90s, -15m, -1h, -2d, 1 hour ago; now, today, yesterday, 12:00, yesterday 12:00
                | ISO 8601, with or without a zone
                | seconds since 1970
 """
@@ -19,6 +20,7 @@ import functools
 import math
 import os
 import re
+import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -27,12 +29,12 @@ import click
 
 import binlogio
 from binlogio.errors import BinlogFormatError, ConditionError
-from binlogio.event_filter import HIGHEST, LOWEST, AllExcept, EventFilter, Range
+from binlogio.event_filter import HIGHEST, LOWEST, OPERATIONS, AllExcept, EventFilter, Range
 from binlogio.format.event_starts import check_event_start
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
 from binlogio.selection.table_names import TableNames
 from binlogio_cli.messages import Refusal, say
-from binlogio_cli.options import INPUT_PATH, definitions_file, definitions_option, gtid_position, parse_gtids
+from binlogio_cli.options import INPUT_PATH, ByteSize, definitions_file, definitions_option, gtid_position, parse_gtids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 _MOST_NAMES: Final = 10
 _HIGHEST_ID: Final = (1 << 32) - 1  # maximum server id and domain id
-_OPERATIONS: Final = frozenset({"insert", "update", "delete"})
 _GTIDS_HELP: Final = (
     "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
 )
@@ -61,6 +62,14 @@ _PARTS: Final = (
     r"(?:(?:\s+|T)(\d{1,2})(?:[^\w\s](\d{1,2})(?:[^\w\s](\d{1,2})(\.\d+)?)?)?)?"
     r"\s*(Z|[+-]\d\d:?\d\d)?"
 )
+_AGO: Final = (
+    r"-(\d+)\s*(s|m|h|d|seconds?|minutes?|hours?|days?)|(\d+)\s*(s|m|h|d|seconds?|minutes?|hours?|days?)\s+ago"
+)
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DAY: Final = r"(now|today|yesterday)?(?:(?:^|\s+)(\d{1,2}):(\d{2})(?::(\d{2}))?)?"
+_LAST_HOUR: Final = 23
+_LAST_MINUTE: Final = 59
+_OFFSET: Final = r"([+-])(\d{2}):?(\d{2})"
 _SHAPES: Final = {14: (4, 6), 12: (2, 6), 8: (4, 3), 6: (2, 3)}  # number of digits: (digits of the year, parts)
 _EPOCH_DIGITS: Final = (9, 10, 11)
 
@@ -92,7 +101,7 @@ class LocalZone(tzinfo):
 
 
 def parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo:
-    """Parse a time zone: UTC, local, or a name such as Europe/Berlin.
+    """Parse a time zone: UTC, local, an offset such as +02:00, or a name such as Europe/Berlin.
 
     Raises:
         BadParameter: the zone is unknown.
@@ -101,16 +110,20 @@ def parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo:
         return timezone.utc
     if text == "local":
         return LocalZone()
+    offset = re.fullmatch(_OFFSET, text)
+    if offset and int(offset[2]) <= _LAST_HOUR and int(offset[3]) <= _LAST_MINUTE:
+        minutes = int(offset[2]) * 60 + int(offset[3])
+        return timezone(timedelta(minutes=-minutes if offset[1] == "-" else minutes))
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - seldom needed
 
     try:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-        reason = f"{text!r} is not a time zone; expected UTC, local, or a name such as Europe/Berlin"
+        reason = f"{text!r} is not a time zone; expected UTC, local, +02:00, or a name such as Europe/Berlin"
         raise click.BadParameter(reason, ctx, param) from exc
 
 
-def _parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | float | None:
+def _parse_time(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | float | DayTime | None:
     """Parse a time; the result has no zone if the text has none.
 
     Raises:
@@ -121,17 +134,43 @@ def _parse_time(ctx: click.Context, param: click.Parameter, text: str | None) ->
     try:
         return time_of(text.strip())
     except (ValueError, OverflowError) as exc:
-        forms = "expected a time such as '2026-11-20 12:00:00', 20261120120000 or seconds since 1970"
+        forms = "expected a time such as '2026-11-20 12:00:00', -1h, 'yesterday 12:00' or seconds since 1970"
         raise click.BadParameter(f"{text!r} is not a time; {forms}", ctx, param) from exc
 
 
-def time_of(text: str) -> datetime | float:
+@dataclass(frozen=True, slots=True)
+class DayTime:
+    """A time of today, or of an earlier day, in the zone of the options."""
+
+    days_ago: int
+    time: timedelta
+
+    def at(self, now: datetime) -> datetime:
+        """Return the time, in the zone of `now`."""
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+        return midnight - timedelta(days=self.days_ago) + self.time
+
+
+def time_of(text: str) -> datetime | float | DayTime:
     """Parse a time; the result has no zone if the text has none. Seconds since 1970 are returned as a number.
 
     Raises:
         ValueError: the text is not a time.
         OverflowError: the time is after the end of the calendar.
     """
+    ago = re.fullmatch(_AGO, text, re.IGNORECASE)
+    if ago:
+        return time.time() - int(ago[1] or ago[3]) * _UNITS[(ago[2] or ago[4])[0].lower()]
+    day = re.fullmatch(_DAY, text, re.IGNORECASE)
+    if day and text:
+        if (day[1] or "").lower() == "now" and day[2] is None:
+            return time.time()
+        hours, minutes, seconds = (int(part or 0) for part in day.groups()[1:])
+        if hours > _LAST_HOUR or max(minutes, seconds) > _LAST_MINUTE or (day[1] or "").lower() == "now":
+            raise ValueError(text)
+        return DayTime(
+            int((day[1] or "").lower() == "yesterday"), timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        )
     digits = re.fullmatch(_DIGITS, text)
     if digits:
         size = len(digits[1])
@@ -472,7 +511,7 @@ def _parse_operations(ctx: click.Context, param: click.Parameter, text: str | No
     if text is None:
         return None
     found = frozenset(one.strip().lower() for one in text.split(","))
-    if not found <= _OPERATIONS:
+    if not found <= OPERATIONS:
         raise click.BadParameter(f"{text!r}; expected some of insert, update, delete", ctx, param)
     return found
 
@@ -574,7 +613,7 @@ _SELECTION: Final = (
         callback=parse_zone,
         default="local",
         show_default=True,
-        help="Time zone of times in options and output: local, UTC or a name such as Europe/Berlin.",
+        help="Time zone of times in options and output: local, UTC, +02:00 or a name such as Europe/Berlin.",
     ),
     click.option(
         "--include-gtids", metavar="GTIDS", callback=parse_gtids, help=f"Select only these transactions. {_GTIDS_HELP}"
@@ -615,7 +654,7 @@ _READING: Final = (
     keyring_option,
     click.option(
         "--max-event-size",
-        type=click.IntRange(min=1),
+        type=ByteSize(),
         default=DEFAULT_LIMITS.event_size,
         show_default=True,
         metavar="BYTES",
@@ -623,7 +662,7 @@ _READING: Final = (
     ),
     click.option(
         "--max-opened-size",
-        type=click.IntRange(min=1),
+        type=ByteSize(),
         default=DEFAULT_LIMITS.opened_size,
         show_default=True,
         metavar="BYTES",
@@ -721,10 +760,12 @@ def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command
     return command
 
 
-def _seconds(moment: datetime | float | None, zone: tzinfo) -> int | None:
+def _seconds(moment: datetime | float | DayTime | None, zone: tzinfo) -> int | None:
     """Convert a time to seconds since 1970, rounded up, because events have whole seconds."""
     if moment is None:
         return None
+    if isinstance(moment, DayTime):
+        moment = moment.at(datetime.now(zone))
     if isinstance(moment, datetime):
         moment = (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp()
     return math.ceil(moment)

@@ -34,7 +34,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from binlogio.columnar import group_around, is_one_piece, logs_without, splits_at_groups
 from binlogio.errors import BinlogFormatError
-from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
+from binlogio.event_filter import EVERY_EVENT, OPERATIONS, EventFilter, Range
 from binlogio.format import Split, check_event_start
 from binlogio.storage import base_name
 from pyspark_binlogio.options import BinlogOptionError, nearest
@@ -94,7 +94,7 @@ class Pushed:
         both: Any = to if now is None else now.within(to) if isinstance(to, Range) else now & to
         if name == FILES:
             return replace(self, files=both)
-        return replace(self, events=replace(self.events, **{name: both}))
+        return replace(self, events=replace(self.events, **{name: both & OPERATIONS if name == "ops" else both}))
 
 
 NOTHING_PUSHED: Final = Pushed()

@@ -22,6 +22,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.archive.export import export
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.ledger import LEDGER_NAME
+from binlogio.dotted_names import split_name
 from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs, UnsupportedFeature
 from binlogio.row_condition import RowCondition
 from binlogio_cli.main import cli
@@ -74,7 +75,7 @@ def ids(to: Path, form: str, table: str = "shop.orders") -> list[int]:
     if form == "duckdb":
         duckdb = pytest.importorskip("duckdb")
         with duckdb.connect(str(to), read_only=True) as connection:
-            schema, name = table.split(".", 1)
+            schema, name = split_name(table)
             return [
                 one[0] for one in connection.execute(f'SELECT after.id FROM "{schema}"."{name}" ORDER BY 1').fetchall()
             ]
@@ -83,7 +84,7 @@ def ids(to: Path, form: str, table: str = "shop.orders") -> list[int]:
     elif form == "iceberg":
         sql = pytest.importorskip("pyiceberg.catalog.sql")
         catalog = sql.SqlCatalog("binlogio", uri=f"sqlite:///{to / 'catalog.db'}", warehouse=to.as_uri())
-        rows = catalog.load_table(tuple(table.split(".", 1))).scan().to_arrow().to_pylist()
+        rows = catalog.load_table(split_name(table)).scan().to_arrow().to_pylist()
         catalog.engine.dispose()
     elif form == "csv":
         texts = [path.read_text().splitlines() for path in to.glob(f"{file_name(table)}*.csv")]
@@ -109,10 +110,10 @@ def test_append_continues_where_the_target_ends(form: Any, tmp_path: Path) -> No
     summary = export(moved, to, format=form, append=True)
     again = export(moved, to, format=form, append=True)
 
-    assert summary.rows == {"shop.a.b/c": 1, "shop.orders": 1}
+    assert summary.rows == {"shop.`a.b/c`": 1, "shop.orders": 1}
     assert again.rows == {}
     assert ids(to, form) == [1, 2, 3]
-    assert ids(to, form, "shop.a.b/c") == [7]
+    assert ids(to, form, "shop.`a.b/c`") == [7]
 
 
 @pytest.mark.parametrize("form", ["parquet", *TABLES])
@@ -397,7 +398,7 @@ def test_a_commit_that_was_interrupted_is_completed(form: Any, tmp_path: Path, m
 
     assert summary.rows == {}
     assert ids(to, form) == [1]
-    assert ids(to, form, "shop.a.b/c") == [7]
+    assert ids(to, form, "shop.`a.b/c`") == [7]
 
 
 def test_the_command_reports_tables_and_logs(tmp_path: Path) -> None:

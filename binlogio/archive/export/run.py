@@ -43,7 +43,7 @@ from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
 from binlogio.storage.encryption import load_keyring
 from binlogio.storage.index_file import log_number, unescaped_name
-from binlogio.storage.new_file import is_side, missing_folders, removed_if_empty
+from binlogio.storage.new_file import is_side, local_output, missing_folders, removed_if_empty
 from binlogio.storage.sources import Source
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def export(
         BinlogError: a log is damaged, or is not a binary log.
         OSError: a file cannot be read or written.
     """
-    form = _format_of(format)
+    form, to = _format_of(format), local_output(to)
     if append and replace:
         raise ExportError("an export is either continued or replaced", hint=Hint.EXPORT_EXISTS)
     if latest and (append or partition_by is not None or where.ops is not None or condition is not None):
@@ -223,8 +223,8 @@ def export(
     ring = None if keyring is None else load_keyring(keyring)
     opens = _open_duckdb if form is ExportFormat.DUCKDB else _open_directory
     with (
-        removed_if_empty([] if form is ExportFormat.DUCKDB else missing_folders(Path(to))),
-        closing_target(opens(Path(to), settings)) as target,
+        removed_if_empty([] if form is ExportFormat.DUCKDB else missing_folders(to)),
+        closing_target(opens(to, settings)) as target,
     ):
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
         ends = {one.log: HIGHEST if one.is_closed else one.end for one in ranges}

@@ -13,7 +13,7 @@ import click
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.storage.index_file import log_name, log_number, numbered_name
 from binlogio_cli.messages import say, say_missing
-from binlogio_cli.options import FilePath, ignore_missing_logs_option
+from binlogio_cli.options import ByteSize, OutputPath, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, new_log_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
@@ -36,7 +36,7 @@ _FIRST_NUMBER: Final = "000001"
 _EXAMPLE: Final = """\b
 Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of encrypted logs
   binlogio copy --table shop.orders -o orders.000001 binlog.0*
-  binlogio copy --merge --max-size 104857600 --out split binlog.0*
+  binlogio copy --merge --max-size 100M --out split binlog.0*
   binlogio copy --keyring keyring.json --out plain binlog.index
 """
 
@@ -46,7 +46,7 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
 @new_log_option
 @click.option(
     "--out",
-    type=FilePath(file_okay=False),
+    type=OutputPath(file_okay=False),
     metavar="DIR",
     help="Write numbered logs and their index file into this directory: one for each log that is read, unless --merge "
     "is given.",
@@ -57,9 +57,7 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
     help="Name of the logs in --out: NAME.000001 and so on. By default the names continue from that of the first log.",
 )
 @click.option("--merge", is_flag=True, help="With --out: do not begin a new log for each log that is read.")
-@click.option(
-    "--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Begin a new log after this size, between groups."
-)
+@click.option("--max-size", type=ByteSize(), metavar="BYTES", help="Begin a new log after this size, between groups.")
 @click.option("--max-groups", type=click.IntRange(min=1), help="Begin a new log after this number of event groups.")
 @click.option("--by-day", is_flag=True, help="Begin a new log with the first event group of a day (UTC).")
 @click.option(

@@ -13,7 +13,7 @@ import click
 from binlogio.archive.export import ExportFormat, export
 from binlogio.storage.sources import find_logs
 from binlogio_cli.messages import say, say_missing
-from binlogio_cli.options import FilePath, ignore_missing_logs_option
+from binlogio_cli.options import OutputPath, ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import files_argument, reading_options, selection_options
@@ -33,7 +33,11 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
 @click.command("export", epilog=_EXAMPLE)
 @files_argument
 @click.option(
-    "--to", type=FilePath(), required=True, metavar="PATH", help="A new directory, or a new file with --format duckdb."
+    "--to",
+    type=OutputPath(),
+    required=True,
+    metavar="PATH",
+    help="A new directory, or a new file with --format duckdb.",
 )
 @click.option(
     "--format",

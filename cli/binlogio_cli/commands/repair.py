@@ -19,7 +19,7 @@ from binlogio.series.continuity import series_gaps
 from binlogio.storage.index_file import log_name, log_number, next_log_name
 from binlogio_cli.commands.copy import check_outputs
 from binlogio_cli.messages import DAMAGE, OK, Refusal, say
-from binlogio_cli.options import FilePath
+from binlogio_cli.options import OutputPath
 from binlogio_cli.output import OutputFile, force_option, new_log_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import Reading, files_argument, reading_options
@@ -40,13 +40,13 @@ Examples: one log; all logs of a directory, with a new index file; an index file
 @new_log_option
 @click.option(
     "--out",
-    type=FilePath(file_okay=False),
+    type=OutputPath(file_okay=False),
     metavar="DIR",
     help="Write the logs under their names, and their index file, into this directory.",
 )
 @click.option(
     "--index",
-    type=FilePath(dir_okay=False),
+    type=OutputPath(dir_okay=False),
     metavar="FILE",
     help="Write only a new index file that lists the logs, which must be in its directory.",
 )

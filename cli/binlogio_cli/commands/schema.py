@@ -16,7 +16,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.information_schema import QUERY, parse_information_schema
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import DAMAGE, OK, Refusal, error_text, say, say_gaps
-from binlogio_cli.options import INPUT_PATH, FilePath, charset_option, given_settings, trust_option
+from binlogio_cli.options import INPUT_PATH, OutputPath, charset_option, given_settings, trust_option
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import input_once, keyring_option
@@ -47,7 +47,7 @@ Examples: from logs; a catalogue, which later logs extend; from a server that ru
 )
 @click.option(
     "--save",
-    type=FilePath(dir_okay=False, allow_dash=False),
+    type=OutputPath(dir_okay=False, allow_dash=False),
     metavar="FILE",
     help="Add the DDL of FILES to this catalogue: --table-definitions takes from it the definitions at each position, "
     "also when older logs are gone. With --information-schema, also those of the server after FILES.",

@@ -12,7 +12,7 @@ from binlogio.archive.stats import archive_stats
 from binlogio.storage import find_logs, load_keyring
 from binlogio.storage.index_file import base_name
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, Refusal, say, say_gaps
-from binlogio_cli.options import FilePath, definitions_file, definitions_option
+from binlogio_cli.options import OutputPath, definitions_file, definitions_option
 from binlogio_cli.output import OutputFile, force_option, open_output, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text
@@ -42,7 +42,7 @@ _LONGEST_LIST: Final = 40
 )
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON document.")
 @click.option(
-    "--html", type=FilePath(dir_okay=False), metavar="FILE", help="Write a page with charts to this new file."
+    "--html", type=OutputPath(dir_okay=False), metavar="FILE", help="Write a page with charts to this new file."
 )
 @force_option
 @quiet_option

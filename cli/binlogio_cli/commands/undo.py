@@ -12,7 +12,7 @@ import click
 from binlogio.replay.undo import OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.messages import say, say_missing, say_torn_tails
-from binlogio_cli.options import FilePath, ignore_missing_logs_option
+from binlogio_cli.options import OutputPath, ignore_missing_logs_option
 from binlogio_cli.output import OutputFile, force_option, output_option, quiet_option
 from binlogio_cli.progress import watched
 from binlogio_cli.selection import (
@@ -47,7 +47,7 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
 @output_option
 @click.option(
     "--to-binlog",
-    type=FilePath(dir_okay=False),
+    type=OutputPath(dir_okay=False),
     help="Write a binary log of the source's version to this new file instead of SQL.",
 )
 @force_option

@@ -18,7 +18,7 @@ from binlogio.storage.new_file import missing_folders, removed_if_empty
 from binlogio.writer import BinlogWriter
 from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
-from binlogio_cli.options import INPUT_PATH, FilePath, parse_set
+from binlogio_cli.options import INPUT_PATH, OutputPath, parse_set
 from binlogio_cli.quoting import safe
 from binlogio_cli.write.actions import Json, script_schema
 from binlogio_cli.write.script import ScriptClock, ScriptError, ScriptRunner, check_lines, read_lines, variables_of
@@ -57,7 +57,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 @click.argument("scripts", nargs=-1, metavar="[SCRIPT...]", type=INPUT_PATH)
 @click.option(
     "--out",
-    type=FilePath(file_okay=False),
+    type=OutputPath(file_okay=False),
     help="The directory for the logs, created if it does not exist.",
 )
 @click.option("--basename", default="binlog", show_default=True, help="The base name of the logs (without the number).")
