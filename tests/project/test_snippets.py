@@ -124,15 +124,18 @@ def test_every_block_has_a_language_and_those_that_are_not_run_are_counted() -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "document",
+    ("document", "zone"),
     [
         # Each starts a Spark of its own, so it need not wait for the tests that share one.
-        pytest.param(name, marks=(pytest.mark.spark, pytest.mark.xdist_group(name)) if name in WITH_SPARK else ())
+        pytest.param(
+            name, zone, marks=(pytest.mark.spark, pytest.mark.xdist_group(name)) if name in WITH_SPARK else ()
+        )
         for name in RUNNABLE
+        for zone in (("UTC", "America/New_York") if name == README else ("America/New_York",))
     ],
 )
-def test_snippets_print_what_the_document_shows(document: str, tmp_path: Path) -> None:
-    """In a process of its own, in whose folder Spark finds relative paths."""
+def test_snippets_print_what_the_document_shows(document: str, zone: str, tmp_path: Path) -> None:
+    """In a process of its own, in whose folder Spark finds relative paths; in any time zone."""
     if document in WITH_SPARK:
         require_java()
     program, folder, result = tmp_path / "bin" / "binlogio", tmp_path / "run", tmp_path / "outputs.json"
@@ -149,6 +152,7 @@ def test_snippets_print_what_the_document_shows(document: str, tmp_path: Path) -
             "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(map(str, places)),
             "COLUMNS": "120",
+            "TZ": zone,
         },
         capture_output=True,
         text=True,
