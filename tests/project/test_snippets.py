@@ -127,9 +127,7 @@ def test_every_block_has_a_language_and_those_that_are_not_run_are_counted() -> 
     ("document", "zone"),
     [
         # Each starts a Spark of its own, so it need not wait for the tests that share one.
-        pytest.param(
-            name, zone, marks=(pytest.mark.spark, pytest.mark.xdist_group(name)) if name in WITH_SPARK else ()
-        )
+        pytest.param(name, zone, marks=(pytest.mark.spark, pytest.mark.xdist_group(name)) if name in WITH_SPARK else ())
         for name in RUNNABLE
         for zone in (("UTC", "America/New_York") if name == README else ("America/New_York",))
     ],

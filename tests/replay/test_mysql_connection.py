@@ -64,6 +64,24 @@ def test_server_without_tls_gets_no_login_where_tls_is_required(tmp_path: Path, 
         assert server.passwords == []
 
 
+@pytest.mark.parametrize(
+    "asks",
+    [
+        b"\xfemysql_clear_password\0",
+        b"\xfecaching_sha2_password\x0012345678901234567890\0",
+        b"\xfedialog\0\x04Password: ",
+    ],
+)
+def test_the_password_is_not_sent_without_tls(asks: bytes) -> None:
+    """Neither as it is, nor encrypted with the key of whoever answers; a scramble of it is sent."""
+    with rogue_server(None, lambda _: OK, asks) as server:
+        with pytest.raises((ConnectionError, ReplayError)):
+            Connection(MysqlAddress.parse(f"mysql://root:secret@127.0.0.1:{server.port}/"))
+
+        assert server.passwords
+        assert not any(b"secret" in one for one in server.passwords)
+
+
 def test_url_says_how_the_server_is_trusted(tmp_path: Path) -> None:
     """The names are those of the vendors' clients; a certificate alone means that it is verified."""
     ca = tmp_path / "ca.pem"

@@ -28,17 +28,23 @@ def local_request(name: str) -> bytes:
 
 
 class RogueServer:
-    """The server. `queries` has the received queries, `files` the file contents that the client sent on request."""
+    """The server. `queries` has the received queries, `files` the file contents that the client sent on request.
 
-    def __init__(self, path: Path, answer: Callable[[bytes], bytes]) -> None:
+    It listens on a Unix socket, or without `path` on a port. With `asks`, it sends this packet after the login, and
+    adds the answer to `passwords`.
+    """
+
+    def __init__(self, path: Path | None, answer: Callable[[bytes], bytes], asks: bytes | None = None) -> None:
         self.path = path
+        self._asks = asks
         self.queries: list[bytes] = []
         self.files: list[bytes] = []
         self.passwords: list[bytes] = []
         self._answer = answer
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
+        self._listener = socket.socket(socket.AF_INET if path is None else socket.AF_UNIX)
+        self._listener.bind(("127.0.0.1", 0) if path is None else str(path))
         self._listener.listen()
+        self.port = None if path is not None else self._listener.getsockname()[1]
         self._threads = [Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
@@ -62,6 +68,10 @@ class RogueServer:
             _send(client, 0, greeting)
             number, login = _receive(client)
             self.passwords.append(login)
+            if self._asks is not None:
+                _send(client, number + 1, self._asks)
+                number, answered = _receive(client)
+                self.passwords.append(answered)
             _send(client, number + 1, OK)
             while True:
                 number, command = _receive(client)
@@ -88,9 +98,11 @@ class RogueServer:
 
 
 @contextmanager
-def rogue_server(path: Path, answer: Callable[[bytes], bytes]) -> Iterator[RogueServer]:
+def rogue_server(
+    path: Path | None, answer: Callable[[bytes], bytes], asks: bytes | None = None
+) -> Iterator[RogueServer]:
     """Provide a server on a Unix socket."""
-    server = RogueServer(path, answer)
+    server = RogueServer(path, answer, asks)
     try:
         yield server
     finally:

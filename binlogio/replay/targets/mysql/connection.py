@@ -43,21 +43,36 @@ _OK: Final = 0  # first byte of the answer to a statement that gives no rows
 _MANY_ANSWERS: Final = 100
 _ANSWERS_S: Final = 0.001  # a server sends each answer by itself: so many are read at a time
 _FILE_PIECE_BYTES: Final = 1 << 14
+_IN_CLEAR: Final = (
+    "the server asks for the password, which is not sent without TLS: use ssl-mode=REQUIRED, a Unix socket, or a user "
+    "whose password the server has in its cache"
+)
 _TLS_REQUIRED: Final = "the server has no TLS, which ssl-mode requires"
 
 
 class _Client(pymysql.connections.Connection):  # type: ignore[misc]  # PyMySQL has no types
     """PyMySQL's connection, which does not log in without TLS where the address requires it.
 
-    PyMySQL 1 falls back to plain text where the server, or who answers in its place, says that it has no TLS.
+    PyMySQL 1 falls back to plain text where the server, or who answers in its place, says that it has no TLS. Without
+    TLS and a Unix socket the password is never sent, neither as it is nor encrypted with a key that the server sends.
     """
 
     requires_tls = False
+    _is_logging_in = False
 
     def _request_authentication(self) -> None:
         if self.requires_tls and not self.server_capabilities & CLIENT.SSL:
             raise pymysql.err.OperationalError(CR.CR_SSL_CONNECTION_ERROR, _TLS_REQUIRED)
+        self._is_logging_in = True
         super()._request_authentication()
+        self._is_logging_in = False
+
+    def write_packet(self, payload: bytes) -> None:
+        if self._is_logging_in and self.password and not self._secure:
+            asks_for_key = payload in (b"\x01", b"\x02")  # of sha256_password and caching_sha2_password
+            if asks_for_key or payload == self.password + b"\0":
+                raise pymysql.err.OperationalError(CR.CR_AUTH_PLUGIN_ERR, _IN_CLEAR)
+        super().write_packet(payload)
 
 
 class Connection:
