@@ -220,7 +220,7 @@ def test_options_that_cannot_be_read_are_wrong_usage(tmp_path: Path) -> None:
     for option, value in (
         ("--start-position", "x"),
         ("--stop-position", "binlog.000001:x"),
-        ("--start-datetime", "today"),
+        ("--start-datetime", "someday"),
         ("--stop-datetime", "tomorrow"),
         ("--include-gtids", "x"),
         ("--rewrite-db", "a=b"),
