@@ -1,4 +1,4 @@
-"""The name of a table as one text, `schema.table`; a part that contains a dot or a backtick is in backticks.
+"""The name of a table as one text, `schema.table`; a part that contains a dot is in backticks.
 
 name := part "." part           part := text | "`" text with "``" for a backtick "`"
 """
@@ -26,4 +26,5 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def _part(text: str) -> str:
-    return "`" + text.replace("`", "``") + "`" if "." in text or "`" in text else text
+    needs_quotes = "." in text or text.startswith("`") or text.count("`") > 1
+    return "`" + text.replace("`", "``") + "`" if needs_quotes else text

@@ -466,6 +466,7 @@ class BinlogReader:
             else:
                 if stop is not None and found.offset >= stop:
                     return
+                self._decoder.forget_table_maps()
                 self._good = self._end = found.end
                 self._good_event = self._event = self._frame = None
                 yield found  # type: ignore[misc]

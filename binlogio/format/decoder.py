@@ -117,9 +117,13 @@ class Decoder:
         found = framer.cut_events(writer, stop, 1, keep=False)
         if not found:
             return None
+        self.forget_table_maps()
+        return found[0]
+
+    def forget_table_maps(self) -> None:
+        """Forget the table maps of the statement: a group after it was read by another reader."""
         self._table_maps.clear()
         self._statement_ended = False
-        return found[0]
 
     def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:
         """Yield the event of a frame; after a TRANSACTION_PAYLOAD_EVENT also the events inside it.
