@@ -4,12 +4,13 @@ It gives the definitions before any position in the logs, without reading the lo
 extended by later logs; its logs can be purged meanwhile. It has the statements themselves, so what they mean is
 decided by `schema.ddl` when they are used.
 
-    file     := {"binlogio_catalogue": 1} (log | tables)*                  JSON, one value a line, in order
-    log      := {"log": progress, "format": format, "ddl": [[offset, event]...]}
+    file     := {"binlogio_catalogue": 1} log*                             JSON, one value a line, in order
+    log      := {"log": progress, "format": format, "ddl": [[offset, event | tables]...], "rotated": time?}
     progress := as in `series.progress`: the log, and the offset up to which it was read
     format   := fields of `ParseContext` that are not the default
     event    := base64 of the body of a QUERY_EVENT
-    tables   := {"tables": [table...]}            as in `schema.definition`; of the server, after the logs before it
+    tables   := [table...]                        as in `schema.definition`; those of the server at the offset
+    time     := that of the ROTATE at the end of the log, in seconds since 1970
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, UnsupportedFeature
@@ -38,14 +39,26 @@ if TYPE_CHECKING:
 
 Follow = Callable[[Catalogue], Catalogue]
 """Returns the definitions at another position, with the settings and the foreign keys of those that it gets."""
-IsLog = Callable[..., bool]
-"""Whether a stored progress is of the log in question, as `series.progress.recognizer` returns it."""
 _FORMAT_KEY: Final = "binlogio_catalogue"
 _FORMAT: Final = 1
 _FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
+_MOST_ROTATION_S: Final = 10  # seconds between the ROTATE at the end of a log and the head of the next log
 _FIELDS: Final = ("binlog_version", "server_version", "header_size", "post_header_sizes", "permutation")
 _QUERY: Final = codec_for(EventType.QUERY_EVENT)
 _HINT: Final = "make it again with `binlogio schema --save`"
+
+
+class IsLog(Protocol):
+    """Tells whether a stored progress is of the log in question (`series.progress.recognizer`)."""
+
+    def __call__(self, stored: Any, *, exactly: bool) -> bool:
+        """Return whether a stored progress is of the log."""
+        ...
+
+    @property
+    def stored_identity(self) -> dict[str, Any] | None:
+        """The identity of the log in the form of a stored progress; None if unknown."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +68,55 @@ class PlacedStatement:
     offset: int
     event: QueryEvent
 
+    def to_json(self, context: ParseContext) -> Any:
+        """Return the stored form."""
+        return b64encode(_QUERY.build(self.event, context)).decode()
+
+    def is_before(self, offset: int) -> bool:
+        """Return whether a reader that begins at an offset needs it."""
+        return self.offset < offset
+
+    def follow(self, state: Catalogue, context: ParseContext) -> None:
+        """Carry out the statement."""
+        from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - the parser is seldom needed
+
+        follow_event(state, self.event, context)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedTables:
+    """Definitions that a server had at an offset of the log."""
+
+    offset: int
+    tables: tuple[TableDefinition, ...]
+
+    def to_json(self, _context: ParseContext) -> Any:
+        """Return the stored form."""
+        return [table.to_json() for table in self.tables]
+
+    def is_before(self, offset: int) -> bool:
+        """Return whether they are those of a reader that begins at an offset."""
+        return self.offset <= offset
+
+    def follow(self, state: Catalogue, _context: ParseContext) -> None:
+        """Take the definitions."""
+        for table in self.tables:
+            _put(state, table)
+
 
 @dataclass(slots=True)
 class CataloguedLog:
     """The statements of a log up to an offset.
 
     `progress` is the log and this offset, as `series.progress` stores it. `is_complete` is True if the server had
-    closed the log, and all of it was read.
+    closed the log, and all of it was read. `rotated` is the time of the ROTATE at its end, in seconds since 1970; None
+    if it has none.
     """
 
     progress: dict[str, Any]
     context: ParseContext
-    statements: list[PlacedStatement] = field(default_factory=list)
+    statements: list[PlacedStatement | PlacedTables] = field(default_factory=list)
+    rotated: int | None = None
 
     @property
     def name(self) -> str:
@@ -83,13 +133,24 @@ class CataloguedLog:
         """Whether the server had closed the log, and all of it was read."""
         return self.progress.get("complete") is True
 
+    def is_followed_by(self, name: str, identity: dict[str, Any] | None) -> bool:
+        """Return whether all statements before a log are known if those before this one are: it is the next one.
+
+        After RESET, or on another server, another log has the name of the next one.
+        """
+        own, other = self.progress.get("log") or {}, identity or {}
+        if not (self.is_complete and follows(self.name, name) and own.get("server_id") == other.get("server_id")):
+            return False
+        return self.rotated is None or not other or abs(other["created"] - self.rotated) <= _MOST_ROTATION_S
+
     def to_json(self) -> dict[str, Any]:
         """Return the stored form."""
         found = {name: getattr(self.context, name) for name in _FIELDS}
         return {
             "log": self.progress,
             "format": {name: value for name, value in found.items() if value != getattr(DEFAULT_CONTEXT, name)},
-            "ddl": [[one.offset, b64encode(_QUERY.build(one.event, self.context)).decode()] for one in self.statements],
+            "ddl": [[one.offset, one.to_json(self.context)] for one in self.statements],
+            **({} if self.rotated is None else {"rotated": self.rotated}),
         }
 
     @classmethod
@@ -106,11 +167,14 @@ class CataloguedLog:
         }
         context = ParseContext(**given)
         header = EventHeader(type_code=EventType.QUERY_EVENT)
-        log = cls(value["log"], context)
+        log = cls(value["log"], context, rotated=value.get("rotated"))
         _ = log.name, log.end
-        for offset, body in value["ddl"]:
-            event = _QUERY.parse(header, b64decode(body, validate=True), context)
-            log.statements.append(PlacedStatement(int(offset), event))
+        for offset, one in value["ddl"]:
+            if isinstance(one, list):
+                log.statements.append(PlacedTables(int(offset), tuple(map(TableDefinition.from_json, one))))
+            else:
+                event = _QUERY.parse(header, b64decode(one, validate=True), context)
+                log.statements.append(PlacedStatement(int(offset), event))
         return log
 
 
@@ -118,13 +182,8 @@ class DefinitionCatalogue:
     """The definitions of tables at each position of the logs of one server. Can be pickled."""
 
     def __init__(self) -> None:
-        self._parts: list[CataloguedLog | tuple[TableDefinition, ...]] = []
-        self._numbers: dict[str, list[int]] = {}  # of the parts that are logs, by name
-
-    @property
-    def logs(self) -> list[CataloguedLog]:
-        """The logs, in order."""
-        return [part for part in self._parts if isinstance(part, CataloguedLog)]
+        self.logs: Final[list[CataloguedLog]] = []  # in order
+        self._numbers: dict[str, list[int]] = {}  # of the logs, by name
 
     def find(self, name: str, is_log: IsLog, *, exactly: bool = False) -> CataloguedLog | None:
         """Return the log of this name that `is_log` recognizes, the last one if there are several; None if it has none.
@@ -132,98 +191,89 @@ class DefinitionCatalogue:
         A repaired or filtered copy is recognized, too, unless `exactly` is set.
         """
         number = self._number(name, is_log, exactly=exactly)
-        return None if number is None else self._parts[number]  # type: ignore[return-value]
+        return None if number is None else self.logs[number]
 
     def _number(self, name: str, is_log: IsLog, *, exactly: bool) -> int | None:
         for number in reversed(self._numbers.get(_series_name(name), ())):
-            part = self._parts[number]
-            if isinstance(part, CataloguedLog) and is_log(part.progress, exactly=exactly):
+            if is_log(self.logs[number].progress, exactly=exactly):
                 return number
         return None
 
     def holes(self) -> list[tuple[str, str]]:
         """Return the logs, each with the next one, between which statements may be missing."""
-        logs = self.logs
-        return [(last.name, log.name) for last, log in pairwise(logs) if not _continues(last, log)]
+        return [(last.name, log.name) for last, log in pairwise(self.logs) if not _continues(last, log)]
 
     def add(self, log: CataloguedLog) -> None:
         """Add the next log."""
-        self._numbers.setdefault(_series_name(log.name), []).append(len(self._parts))
-        self._parts.append(log)
+        self._numbers.setdefault(_series_name(log.name), []).append(len(self.logs))
+        self.logs.append(log)
 
     def add_tables(self, tables: Iterable[TableDefinition]) -> None:
-        """Add the definitions that a server has after the logs that were added so far."""
-        self._parts.append(tuple(tables))
+        """Add the definitions that a server has where the last log was read to; there has to be a log."""
+        self.logs[-1].statements.append(PlacedTables(self.logs[-1].end, tuple(tables)))
 
-    def clear(self) -> None:
-        """Remove everything."""
-        self._parts.clear()
-        self._numbers.clear()
-
-    def before(self, name: str, is_log: IsLog, offset: int = 0) -> Follow | None:
+    def before(self, name: str, is_log: IsLog, offset: int = 0, *, is_compared: bool = False) -> Follow | None:
         """Return a function for the definitions before an offset of a log; None if the catalogue does not reach it.
 
-        At the beginning of a log it is sufficient that the catalogue has all of the log before it.
+        At the beginning of a log it is sufficient that the catalogue has all of the log before it. `is_compared`: the
+        bytes of the log were compared before.
         """
-        number = self._number(name, is_log, exactly=offset > 0)
+        number = self._number(name, is_log, exactly=offset > 0 and not is_compared)
         if number is not None:
-            found = self._parts[number]
-            is_known = isinstance(found, CataloguedLog) and offset <= found.end
-            return partial(self._at, number, offset) if is_known else None
-        logs = self.logs
-        if offset or (logs and not (follows(logs[-1].name, _base_name(name)) and logs[-1].is_complete)):
+            return partial(self._at, number, offset) if offset <= self.logs[number].end else None
+        last = self.logs[-1] if self.logs and not offset else None
+        if last is None or not last.is_followed_by(_base_name(name), is_log.stored_identity):
             return None
-        return partial(self._at, len(self._parts), 0) if self._parts else None
+        return partial(self._at, len(self.logs), 0)
 
     def _at(self, number: int, offset: int, state: Catalogue) -> Catalogue:
-        """Return the definitions before an offset of part `number`."""
+        """Return the definitions before an offset of log `number`."""
         last: CataloguedLog | None = None
         state = state.forgotten()
-        for index, part in enumerate(self._parts[: number + 1]):
-            if not isinstance(part, CataloguedLog):
-                for table in part:
-                    _put(state, table)
-                continue
-            if last is not None and not _continues(last, part):
+        for index, log in enumerate(self.logs[: number + 1]):
+            if last is not None and not _continues(last, log):
                 state = state.forgotten()
             elif last is not None:
                 state.begin_log()
-            for one in part.statements:
-                if index == number and one.offset >= offset:
+            for one in log.statements:
+                if index == number and not one.is_before(offset):
                     break
-                _follow(state, one.event, part.context)
-            last = part
-        if any(not isinstance(part, CataloguedLog) for part in self._parts[number:]):
-            self._take_later(state, number, offset)
+                one.follow(state, log.context)
+            last = log
+        if number == len(self.logs):
+            state.begin_log()
+        self._take_later(state, number, offset)
         return state
 
     def _take_later(self, state: Catalogue, number: int, offset: int) -> None:
         """Add the tables that a server had later, and that no statement has touched meanwhile."""
+        later = self.logs[number:]
+        if not any(isinstance(one, PlacedTables) for log in later for one in log.statements):
+            return
         touched = _Touched()
         last: CataloguedLog | None = None
-        for part in self._parts[number:]:
-            if not isinstance(part, CataloguedLog):
-                for table in part:
+        for log in later:
+            if last is not None and not _continues(last, log):
+                return
+            for one in log.statements:
+                if last is None and one.is_before(offset):
+                    continue
+                if isinstance(one, PlacedStatement):
+                    touched.take(one.event, log.context)
+                    continue
+                for table in one.tables:
                     name = table.schema, table.name
                     if state.find(*name) is None and not touched.has(name):
                         _put(state, table)
-                continue
-            if last is not None and not _continues(last, part):
-                return
-            for one in part.statements:
-                if last is not None or one.offset >= offset:
-                    touched.take(one.event, part.context)
-            last = part
+            last = log
 
     # -------------------------------------------------------------------------------------------------- stored form
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the stored form."""
         yield json.dumps({_FORMAT_KEY: _FORMAT}) + "\n"
-        for part in self._parts:
-            is_log = isinstance(part, CataloguedLog)
-            value = part.to_json() if is_log else {"tables": [table.to_json() for table in part]}  # type: ignore[union-attr]
-            yield json.dumps(value, ensure_ascii=False) + "\n"
+        for log in self.logs:
+            yield json.dumps(log.to_json(), ensure_ascii=False) + "\n"
 
     @staticmethod
     def is_stored(text: str) -> bool:
@@ -239,7 +289,7 @@ class DefinitionCatalogue:
         """
         catalogue, line_number = cls(), 1
         try:
-            head, *rest = text.splitlines()
+            head, *rest = text.rstrip("\n").split("\n")
             version = json.loads(head)[_FORMAT_KEY]
             if version != _FORMAT:
                 raise UnsupportedFeature(
@@ -247,11 +297,7 @@ class DefinitionCatalogue:
                 )
             for line in rest:
                 line_number += 1
-                value = json.loads(line)
-                if "tables" in value:
-                    catalogue.add_tables(map(TableDefinition.from_json, value["tables"]))
-                else:
-                    catalogue.add(CataloguedLog.from_json(value))
+                catalogue.add(CataloguedLog.from_json(json.loads(line)))
         except UnsupportedFeature:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BinlogError) as exc:
@@ -261,12 +307,12 @@ class DefinitionCatalogue:
         return catalogue
 
     def __bool__(self) -> bool:
-        """Return True if logs or tables were added, with statements or without."""
-        return bool(self._parts)
+        """Return True if logs were added, with statements or without."""
+        return bool(self.logs)
 
     def __len__(self) -> int:
         """Return the number of statements."""
-        return sum(len(log.statements) for log in self.logs)
+        return sum(isinstance(one, PlacedStatement) for log in self.logs for one in log.statements)
 
 
 class _Touched:
@@ -312,12 +358,6 @@ def _series_name(name: str) -> str:
     return base if found is None else f"{found[1]}.{int(found[2])}"
 
 
-def _follow(state: Catalogue, event: QueryEvent, context: ParseContext) -> None:
-    from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - the parser is seldom needed
-
-    follow_event(state, event, context)
-
-
 def _put(state: Catalogue, table: TableDefinition) -> None:
     from binlogio.schema.ddl.parsed_table import ParsedTable  # noqa: PLC0415
 
@@ -325,8 +365,7 @@ def _put(state: Catalogue, table: TableDefinition) -> None:
 
 
 def _continues(last: CataloguedLog, log: CataloguedLog) -> bool:
-    servers = [(one.progress.get("log") or {}).get("server_id") for one in (last, log)]
-    return last.is_complete and follows(last.name, log.name) and servers[0] == servers[1]
+    return last.is_followed_by(log.name, log.progress.get("log"))
 
 
 def follows(last: str, name: str) -> bool:

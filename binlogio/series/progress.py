@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError
@@ -23,8 +24,6 @@ from binlogio.series.identity import LogIdentity, fingerprint, log_identity, log
 from binlogio.storage.index_file import base_name, log_name, log_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
@@ -148,9 +147,7 @@ class LogProgress:
         """Return the stored form. The order of its keys is fixed, since Spark compares texts."""
         value: dict[str, Any] = {"file": self.file, "pos": self.offset}
         if self.identity is not None:
-            value["log"] = {"created": self.identity.created, "server_id": self.identity.server_id}
-            if self.identity.first_gtid is not None:
-                value["log"]["first_gtid"] = self.identity.first_gtid
+            value["log"] = _stored(self.identity)
         if self.fingerprint is not None:
             value["hash"] = self.fingerprint
         if self.stored is not None:
@@ -191,25 +188,47 @@ class LogProgress:
         )
 
 
-def recognizer(log: LogFile, keyring: Keyring | None = None) -> Callable[..., bool]:
-    """Return a function that tells whether a stored progress is of a log.
+class Recognizer:
+    """Tells whether a stored progress is of a log.
 
     With `exactly`, the bytes before the offset must be those of the log; without it, a repaired or filtered copy is the
     log, too, since it begins as its original. A stream cannot be recognized.
     """
-    known: list[LogIdentity | None] = []
 
-    def is_log(stored: Any, *, exactly: bool) -> bool:
-        if log.stream is not None:
+    def __init__(self, log: LogFile, keyring: Keyring | None) -> None:
+        self._log = log
+        self._keyring = keyring
+
+    def __call__(self, stored: Any, *, exactly: bool) -> bool:
+        """Return whether a stored progress is of the log."""
+        if self._log.stream is not None:
             return False
-        if not known:
-            known.append(log_identity(log, keyring))
         progress = LogProgress.from_json(stored)
         if not exactly:
-            return progress.is_log(log.name, known[0])
-        return progress.match(log, known[0], keyring) is LogMatch.SAME
+            return progress.is_log(self._log.name, self._identity)
+        return progress.match(self._log, self._identity, self._keyring) is LogMatch.SAME
 
-    return is_log
+    @property
+    def stored_identity(self) -> dict[str, Any] | None:
+        """The identity of the log in the form of a stored progress; None if unknown."""
+        identity = None if self._log.stream is not None else self._identity
+        return None if identity is None else _stored(identity)
+
+    @cached_property
+    def _identity(self) -> LogIdentity | None:
+        return log_identity(self._log, self._keyring)
+
+
+def recognizer(log: LogFile, keyring: Keyring | None = None) -> Recognizer:
+    """Return what tells whether a stored progress is of a log, which is read when it is asked."""
+    return Recognizer(log, keyring)
+
+
+def _stored(identity: LogIdentity) -> dict[str, Any]:
+    value: dict[str, Any] = {"created": identity.created, "server_id": identity.server_id}
+    if identity.first_gtid is not None:
+        value["first_gtid"] = identity.first_gtid
+    return value
 
 
 def identity_of(value: Any) -> LogIdentity:

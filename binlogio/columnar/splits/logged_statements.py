@@ -7,12 +7,11 @@ Logs whose headers cannot be scanned (relay logs, logs with MariaDB's encrypt_bi
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
-from binlogio.columnar.windows import Window, least_for
+from binlogio.columnar.windows import WINDOW_SIZE, Window, least_for
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.event_filter import HIGHEST
@@ -24,7 +23,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.schema.catalogue import CataloguedLog, PlacedStatement
+from binlogio.schema.catalogue import CataloguedLog, PlacedStatement, PlacedTables
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.series.identity import log_identity, log_size
@@ -57,50 +56,65 @@ def catalogue_logs(
     end: int | None = None,
     *,
     on_read: Callable[[str, int], object] = lambda _name, _offset: None,
-) -> None:
+) -> list[BinlogFormatError]:
     """Add the statements of the next logs, and new statements of known logs; of the last one up to offset `end`.
 
-    Statements after damage are not found; the reader of the rows reports the damage. `on_read` is called with the name
-    of a log, and the offset up to which it was read.
+    Statements from damage on are not added; a reader of the rows reports the damage, too. `on_read` is called with the
+    name of a log, and the offset up to which it was read. Returns the first damage of each log that has any.
 
     Raises:
         OSError: a log cannot be read.
         UnsupportedFeature: a log cannot be read, or is older than the last one of the catalogue.
     """
+    damage = []
     for number, log in enumerate(logs):
         is_last = number == len(logs) - 1
-        _catalogue_log(catalogue, log, keyring, end if is_last else None, is_last=is_last)
+        try:
+            _catalogue_log(catalogue, log, keyring, end if is_last else None, is_last=is_last)
+        except BinlogFormatError as exc:
+            exc.locate(file=log.name)
+            damage.append(exc)
         on_read(log.name, log.size or 0)
+    return damage
 
 
 def _catalogue_log(
     catalogue: DefinitionCatalogue, log: LogFile, keyring: Keyring | None, end: int | None, *, is_last: bool
 ) -> None:
+    """Add the statements of a log.
+
+    Raises:
+        BinlogFormatError: the log is damaged; the statements before the damage were added.
+    """
     known = catalogue.find(log.name, recognizer(log, keyring), exactly=True)
     if known is not None:
-        size = log.size if end is None else end
-        has_end = is_last and size is not None and known.end >= size
-        if has_end or (known.is_complete and LogProgress.from_json(known.progress).is_whole(log, keyring)):
+        has_end = is_last and end is not None and known.end >= end
+        may_end = is_last or known.is_complete
+        if has_end or (may_end and LogProgress.from_json(known.progress).is_whole(log, keyring)):
             return
-    reached, stop, found, last_type = 0 if known is None else known.end, HIGHEST if end is None else end, [], 0
+    reached, stop, damage = 0 if known is None else known.end, HIGHEST if end is None else end, None
+    found: list[PlacedStatement | PlacedTables] = []
+    last_type = rotated = 0
+    context, is_plain = _format(log, keyring)
     try:
-        context, is_plain = _format(log, keyring)
-    except BinlogFormatError:
-        return
-    with suppress(BinlogFormatError):
-        for offset, kind, event in (_scanned if is_plain else _read)(log, keyring, context, reached, stop):
+        for offset, kind, time, event in (_scanned if is_plain else _read)(log, keyring, context, reached, stop):
             reached, last_type = min(offset, stop), kind
+            rotated = time if kind == EventType.ROTATE_EVENT else 0
             if event is not None and offset < stop:
                 found.append(PlacedStatement(offset, event))
+    except BinlogFormatError as exc:
+        damage = exc
     progress = LogProgress.at(log, reached, log_identity(log, keyring), keyring)
     is_complete = reached == log_size(log, keyring) and (not is_last or last_type in _ENDS)
     stored = progress.completed(is_complete=is_complete, last_gtid=None).to_json()
     if known is None:
         _check_order(catalogue, progress)
-        catalogue.add(CataloguedLog(stored, context, found))
-    else:
-        known.progress = stored
-        known.statements += found
+        known = CataloguedLog(stored, context)
+        catalogue.add(known)
+    known.progress, known.rotated = stored, rotated or known.rotated
+    known.statements += found
+    if damage is not None:
+        raise damage
 
 
 def _check_order(catalogue: DefinitionCatalogue, progress: LogProgress) -> None:
@@ -142,10 +156,6 @@ def is_changed(catalogue: DefinitionCatalogue, logs: Iterable[LogFile], keyring:
     return False
 
 
-def _by_head(is_log: Callable[..., bool], progress: Any, *, exactly: bool) -> bool:
-    return is_log(progress, exactly=False)
-
-
 def definitions_at(
     catalogue: DefinitionCatalogue,
     log: LogFile,
@@ -159,8 +169,8 @@ def definitions_at(
 
     The log is recognized by its head: `is_changed` has compared its bytes.
     """
-    source, is_log = DefinitionSource(given, needs_names=needs_names), recognizer(log, keyring)
-    source.begin_within(log.name, catalogue.before(log.name, partial(_by_head, is_log), offset))
+    source = DefinitionSource(given, needs_names=needs_names)
+    source.begin_within(log.name, catalogue.before(log.name, recognizer(log, keyring), offset, is_compared=True))
     return source
 
 
@@ -214,29 +224,33 @@ def _format(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool]:
 
 def _scanned(
     log: LogFile, keyring: Keyring | None, context: ParseContext, begin: int, end: int
-) -> Iterator[tuple[int, int, QueryEvent | None]]:
-    """Yield offset, type and statement of events, by scanning headers.
+) -> Iterator[tuple[int, int, int, QueryEvent | None]]:
+    """Yield offset, type, time and statement of events, by scanning headers.
 
     Without a statement: all statements before the offset were found, and the last event before it has the type.
+
+    Raises:
+        BinlogFormatError: the size of an event or the checksum of a statement is wrong.
     """
     from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
 
     tail = CHECKSUM_SIZE if context.has_checksum else 0
     opened = log.open(keyring)
     try:
-        window = Window(opened.read, readinto=opened.readinto)
-        _pass_to(window, opened, max(begin, len(BINLOG_MAGIC)))
+        begin = max(begin, len(BINLOG_MAGIC))
+        _pass_to(opened, begin)
+        window = Window(opened.read, begin, readinto=opened.readinto)
         while window.offset < end:
             skipped = _end_of_other_event(window, log, opened)
             if skipped is not None:
                 window.go_to(skipped, opened)
-                yield skipped, 0, None
+                yield skipped, 0, 0, None
                 continue
             if not window.fill(least_for(window)):
                 return
             index = scan_headers(window.view, window.offset, checksum=False, verify=False, stop_at_description=False)
             offsets, sizes = memoryview(index.offset).cast("q"), memoryview(index.event_size).cast("I")
-            codes = bytes(memoryview(index.type_code))
+            codes, times = bytes(memoryview(index.type_code)), memoryview(index.timestamp).cast("I")
             for number in compress(range(len(codes)), codes.translate(_IS_STATEMENT)):
                 start = offsets[number] - window.offset
                 stop = start + sizes[number] - tail
@@ -244,14 +258,29 @@ def _scanned(
                     continue
                 body = bytes(window.view[start + HEADER_SIZE : stop])
                 event = _statement(codes[number], body, context)
+                if event is not None and tail:
+                    _check(window.view[start : stop + tail], offsets[number])
                 if event is not None:
-                    yield offsets[number], codes[number], event
+                    yield offsets[number], codes[number], times[number], event
             if index.end == window.offset and not window.fill(window.held + 1):
                 return
             window.take(index.end - window.offset)
-            yield window.offset, codes[-1] if codes else 0, None
+            yield window.offset, codes[-1] if codes else 0, times[-1] if codes else 0, None
     finally:
         opened.close()
+
+
+def _check(event: memoryview, offset: int) -> None:
+    """Compare the checksum of a statement, whose damage would be a wrong definition of a table.
+
+    Raises:
+        BinlogFormatError: it is wrong.
+    """
+    stored, computed = int.from_bytes(event[-CHECKSUM_SIZE:], "little"), crc32(event[:-CHECKSUM_SIZE])
+    if stored != computed:
+        raise BinlogFormatError(
+            "the checksum of a statement is wrong", offset=offset, expected=hex(stored), found=hex(computed)
+        )
 
 
 def _end_of_other_event(window: Window, log: LogFile, opened: OpenedLog) -> int | None:
@@ -272,22 +301,24 @@ def _statement(code: int, body: bytes, context: ParseContext) -> QueryEvent | No
     return event if may_define(event.sql) else None
 
 
-def _pass_to(window: Window, opened: OpenedLog, offset: int) -> None:
+def _pass_to(opened: OpenedLog, offset: int) -> None:
     if opened.seekable:
-        window.go_to(offset, opened)
-    while window.offset < offset and window.fill():
-        window.take(min(window.held, offset - window.offset))
+        opened.seek(offset)
+        return
+    while offset and (data := opened.read(min(WINDOW_SIZE, offset))):
+        offset -= len(data)
 
 
 def _read(
     log: LogFile, keyring: Keyring | None, context: ParseContext, begin: int, end: int
-) -> Iterator[tuple[int, int, QueryEvent | None]]:
+) -> Iterator[tuple[int, int, int, QueryEvent | None]]:
     """Yield the same as `_scanned`, with the event reader."""
-    with BinlogReader([log], ReadOptions(verify_checksum=False), keyring=keyring) as reader:
+    with BinlogReader([log], keyring=keyring) as reader:
         for event in reader:
             offset = event.header.offset
             if offset >= end:
                 return
+            code, time = event.header.type_code, event.header.timestamp
             if isinstance(event, QueryEvent) and offset >= begin and may_define(event.sql):
-                yield offset, event.header.type_code, event
-            yield reader.position.offset, event.header.type_code, None
+                yield offset, code, time, event
+            yield reader.position.offset, code, time, None

@@ -76,8 +76,8 @@ def command(
     with 1 if the logs have rows of a table that they do not define.
     """
     if save is not None:
-        if is_query or output is not None or not (files or listing):
-            raise Refusal("--save: give logs, --information-schema FILE or both, and no other output")
+        if is_query or output is not None or not files:
+            raise Refusal("--save: give logs (also with --information-schema FILE), and no other output")
         return _save(save, files, listing, None if keyring is None else load_keyring(keyring), is_shown=not quiet)
     if (bool(files) + (listing is not None) + is_query) != 1:
         raise Refusal("give logs, or --information-schema FILE, or --query")
@@ -122,13 +122,16 @@ def _save(place: str, files: Sequence[str], listing: str | None, keys: Keyring |
     from binlogio.schema import DefinitionCatalogue  # noqa: PLC0415
 
     catalogue = read_catalogue(place) or DefinitionCatalogue()
-    logs = find_logs(files) if files else []
-    code = say_gaps(logs, keys) if logs else OK
+    logs = find_logs(files)
+    code = say_gaps(logs, keys)
     if is_changed(catalogue, logs, keys):
         raise Refusal(f"{place}: it was made of other logs of these names: give another file")
     count, holes = len(catalogue), catalogue.holes()
     with watched_logs([log.name for log in logs], is_shown=is_shown) as on_read:
-        catalogue_logs(catalogue, logs, keys, on_read=on_read)
+        damage = catalogue_logs(catalogue, logs, keys, on_read=on_read)
+    for one in damage:
+        say(error_text(one))
+        code = DAMAGE
     for last, first in catalogue.holes():
         if (last, first) not in holes:
             say(f"the catalogue has {last}, and then {first}: what was defined before is not known from there on")
