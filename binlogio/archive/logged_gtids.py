@@ -75,7 +75,7 @@ def latest_gtids(log: LogFile, head: LogHead, read: ReadGtids) -> str | None:
     continuity = GtidContinuity()
     continuity.take(head.gtids_before())
     try:
-        _add(read(log), continuity)
+        add_gtids(read(log), continuity)
     except BinlogFormatError:
         return None
     return continuity.latest
@@ -134,7 +134,7 @@ def check_gtids(
                 continue
             try:
                 for log, _, _ in logs_alike:
-                    _add(read(log), continuity)
+                    add_gtids(read(log), continuity)
                 is_complete = True
             except (BinlogFormatError, UnsupportedFeature):
                 is_complete = False
@@ -182,7 +182,8 @@ def _check_servers(
     return found
 
 
-def _add(gtids: dict[GtidSource, list[Interval]], continuity: GtidContinuity) -> None:
+def add_gtids(gtids: dict[GtidSource, list[Interval]], continuity: GtidContinuity) -> None:
+    """Let a comparison take the GTIDs of a log."""
     for source, intervals in gtids.items():
         for numbers in intervals:
             continuity.add_run(source, numbers)

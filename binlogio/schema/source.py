@@ -105,6 +105,7 @@ class DefinitionSource:
         self._was_asked = False
         self._log: str | None = None
         self._begun: str | None = None
+        self._is_beyond = False  # the given catalogue does not have the log
         self.unnamed: Final[dict[TableName, str]] = {}
         self.belied = 0
         self.statement_at = 0
@@ -120,12 +121,13 @@ class DefinitionSource:
             return
         is_next = self._log is not None and follows(self._log, name)
         self._log = name
-        if is_next:
+        if is_next and not self._is_beyond:
             self._pending.append(_next_log)
             return
         self.forget_statements()
         catalogue = None if self._given is None or not self._follows_ddl else self._given.catalogue
         before = None if catalogue is None or is_log is None else catalogue.before(name, is_log, offset)
+        self._is_beyond = catalogue is not None and is_log is not None and before is None
         if before is not None:
             self._pending.append(before)
 
@@ -193,13 +195,16 @@ class DefinitionSource:
                 raise misfit
         else:
             described = self._learned(event, server)
-        if described is None and self._needs_names:
+        if described is None and (self._needs_names or self._is_beyond):
+            found = "no CREATE TABLE of it in the logs before"
+            if self._is_beyond:
+                found = "a catalogue of definitions that does not have this log, nor all of the logs before it"
             raise UnsupportedFeature(
                 "the columns of the table have no names",
                 offset=event.header.offset or None,
                 field=dotted_name(event.schema, event.table),
-                found=self.unnamed.get((event.schema, event.table), "no CREATE TABLE of it in the logs before"),
-                hint=Hint.MISSING_DDL,
+                found=self.unnamed.get((event.schema, event.table), found),
+                hint="extend the catalogue with `binlogio schema --save`" if self._is_beyond else Hint.MISSING_DDL,
             )
         if described is None:
             return resolve_plan(event, context)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from binlogio.series.continuity import check_numbers, check_series
     from binlogio.series.identity import LogIdentity, log_identity
     from binlogio.series.log_head import LogHead, known_heads
-    from binlogio.series.progress import LogMatch, LogProgress
+    from binlogio.series.progress import LogMatch, LogProgress, recognizer
 
 __all__ = [
     "LogHead",
@@ -32,6 +32,7 @@ __all__ = [
     "check_series",
     "known_heads",
     "log_identity",
+    "recognizer",
 ]
 
 if not TYPE_CHECKING:
@@ -41,6 +42,6 @@ if not TYPE_CHECKING:
             "continuity": "check_numbers check_series",
             "identity": "LogIdentity log_identity",
             "log_head": "LogHead known_heads",
-            "progress": "LogMatch LogProgress",
+            "progress": "LogMatch LogProgress recognizer",
         },
     )

@@ -11,12 +11,14 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from binlogio.gtid import Gtid, MariadbGtid
+from binlogio.gtid import Gtid, MariadbGtid, Tag, Tsid, Uuid
 from binlogio.gtid.sets import Interval, merge_intervals, subtract_intervals
 from binlogio.storage.index_file import log_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from binlogio.gtid import GtidSet
 
 PROBLEM: Final = "problem"
 NOTE: Final = "note"
@@ -92,6 +94,22 @@ class ServerGtids:
                 self._others = []
                 return f"{_texts({source: found})}, of the server with id {server}"
         return ""
+
+    def take_lost(self, server_id: int, before: GtidSet) -> str:
+        """Return the GTIDs between those of a server that a later head lists, and no log has; they are known then."""
+        found: dict[GtidSource, list[Interval]] = {}
+        for source, intervals in self._logged.get(server_id, {}).items():
+            if not isinstance(source[0], bytes):
+                continue
+            listed = list(before.intervals(Tsid(Uuid(source[0]), Tag(str(source[1])))))
+            lost = tuple(part for gap in _gaps_between(intervals) for part in _overlap(listed, gap))
+            for other in self._logged.values():
+                lost = subtract_intervals(lost, tuple(other.get(source, ())))
+            if lost:
+                found[source] = list(lost)
+            for run in lost:
+                _insert(intervals, run)
+        return _texts(found) if found else ""
 
     def add_latest(self, server_id: int, gtids: Iterable[str | None]) -> None:
         """Add all GTIDs up to the latest ones of their sources, which are separated by commas, to those of a server."""

@@ -118,7 +118,10 @@ def given_definitions(schema_file: str | None) -> GivenDefinitions | None:
         OSError: the file cannot be read.
     """
     if schema_file is None or not schema_file.lstrip().startswith("{"):
-        return load_definitions(schema_file)
+        given = load_definitions(schema_file)
+        if given is not None and given.catalogue is not None:
+            raise refused("schemaFile", str(schema_file), "definitions; give a catalogue as definitionsLocation")
+        return given
     try:
         tables = json.loads(schema_file)
     except (ValueError, RecursionError) as exc:
@@ -213,9 +216,10 @@ def scan_statements(
     """
     from binlogio.columnar import catalogue_logs, write_catalogue  # noqa: PLC0415
 
-    before = len(catalogue), len(catalogue.logs)
+    before, holes = (len(catalogue), len(catalogue.logs)), len(catalogue.holes())
     catalogue_logs(catalogue, logs, keyring, end)
-    if options.definitions_location is not None and before != (len(catalogue), len(catalogue.logs)):
+    is_longer = before != (len(catalogue), len(catalogue.logs)) and len(catalogue.holes()) == holes
+    if options.definitions_location is not None and is_longer:  # a log that is missing may be added later
         write_catalogue(options.definitions_location, catalogue)
 
 

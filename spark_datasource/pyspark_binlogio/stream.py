@@ -33,13 +33,14 @@ from binlogio.columnar import (
     has_statements,
     is_one_piece,
     last_group_end,
+    read_catalogue,
     read_transactions,
 )
 from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, UnsupportedFeature
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import Split, check_event_start
 from binlogio.schema import DefinitionCatalogue
-from binlogio.series import LogMatch, LogProgress, check_numbers, log_identity
+from binlogio.series import LogMatch, LogProgress, check_numbers, log_identity, recognizer
 from binlogio.storage import base_name, built, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, has_pyspark, require_pyspark
 from pyspark_binlogio.read import BinlogBatchReader
@@ -171,7 +172,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check_named(resolved, logs)
         if self._altered is not None:
             latest = self._before_altered(self._altered, resolved, latest, logs)
-        self._planned = given if _place(latest) == _place(resolved) else self._with_named(latest, logs)
+        self._planned = given if _place(latest) == _place(resolved) else self._with_named(resolved, latest, logs)
         return self._planned
 
     @option_hints()
@@ -237,21 +238,31 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _named(self, offset: Offset, logs: list[LogFile]) -> set[str]:
         """Return marks of the tables whose columns the DDL before an offset names."""
-        log = next((one for one in logs if _base(one) == _name(offset)), None)
+        log, pos = next((one for one in logs if _base(one) == _name(offset)), None), offset["pos"]
+        if log is None:
+            log, pos = next(iter(_from(offset, logs)), None), 0
         if log is None or self._statements is None:
             return set()
         key = log.name, len(self._statements)
         if key != self._marked[0]:
             options = self._options
-            source = definitions_at(self._statements, log, offset["pos"], self._batches.keyring)
+            source = definitions_at(self._statements, log, pos, self._batches.keyring)
             names = [name for name in source.all_logged() if not options.selects_tables or options.wants_table(*name)]
             self._marked = key, {f"{crc32(repr(name).encode()):0{_MARK_SIZE}x}" for name in names}
         return self._marked[1]
 
-    def _with_named(self, offset: Offset, logs: list[LogFile]) -> Offset:
+    def _with_named(self, start: Offset, offset: Offset, logs: list[LogFile]) -> Offset:
         """Return an offset with the marks of the tables that have names, for the next start of the query."""
-        if not offset["file"] or not self._scan(offset):
+        if not offset["file"] or not self._scan(offset) or self._statements is None:
             return offset
+        for last, first in self._statements.holes():
+            if start.get("named") and _key(start["file"]) < _key(first) <= _key(offset["file"]):
+                raise UnsupportedFeature(
+                    "the stream had names of columns from DDL, and logs that may have more of it are missing",
+                    file=first,
+                    expected="the log after " + last,
+                    hint=Hint.MISSING_DDL,
+                )
         return {**offset, "named": "".join(sorted(self._named(offset, logs)))}
 
     def _check_named(self, offset: Offset, logs: list[LogFile]) -> None:
@@ -378,8 +389,20 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._refuse_other_log(offset, f"logs of another name: {_base(logs[0])}")
         elif log_number(_base(logs[-1]))[1] < number:
             self._refuse_other_log(offset, f"only logs of lower numbers, up to {_base(logs[-1])}")
-        else:
+        elif not self._is_finished(offset, logs):
             self._refuse_gap(offset, logs)
+
+    def _is_finished(self, offset: Offset, logs: list[LogFile]) -> bool:
+        """Return whether a log that is gone was read to its end, by the catalogue, and the first one is the next."""
+        place, keyring = self._options.definitions_location, self._batches.keyring
+        known = read_catalogue(place) if self._statements is None and place is not None else self._statements
+        identity = recognizer(logs[0], keyring).stored_identity
+        return known is not None and any(
+            one.progress.get("log") == offset.get("log")
+            and (one.name, one.end) == (_name(offset), offset["pos"])
+            and one.is_followed_by(_base(logs[0]), identity)
+            for one in known.logs
+        )
 
     def _check_log(self, offset: Offset, log: LogFile) -> None:
         """Refuse an offset of another log of the same name, and one at which no event begins."""

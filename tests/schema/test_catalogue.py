@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.columnar import catalogue_logs, is_changed, read_catalogue, write_catalogue
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import MissingLogs, UnsupportedFeature
 from binlogio.event_filter import EventFilter, parse_gtid_state
 from binlogio.events.rows import RowsEvent
 from binlogio.schema import DefinitionCatalogue
@@ -171,10 +171,16 @@ def test_definitions_of_a_server_are_valid_until_a_statement_changes_them(folder
 def test_a_log_that_is_missing_in_the_catalogue_makes_definitions_unknown(folder: Path) -> None:
     """Statements may be missing: columns have no names, and `schema --save` says so."""
     place = saved(folder, 1)
-    result = run("schema", "--save", place, folder / "binlog.000003")
+    stored = place.read_text()
+    refused = run("schema", "--save", place, folder / "binlog.000003")
+    assert refused.exit_code == 2
+    assert "binlog.000001, and then binlog.000003" in refused.stderr
+    assert place.read_text() == stored
+    with pytest.raises(UnsupportedFeature, match="does not have this log"):
+        rows(folder / "binlog.000003", catalogue=place)
 
+    result = run("schema", "--save", place, "--ignore-missing-logs", folder / "binlog.000003")
     assert result.exit_code == 1
-    assert "binlog.000001, and then binlog.000003" in result.stderr
     assert list(rows(folder / "binlog.000003", catalogue=place)[0]) == ["@1", "@2", "@3"]
     older = run("schema", "--save", place, folder / "binlog.000002")
     assert older.exit_code != 0
@@ -197,8 +203,9 @@ def test_another_log_of_the_name_is_not_that_of_the_catalogue(folder: Path, tmp_
     data[4:8] = (1).to_bytes(4, "little")  # the time of its format description
     log.write_bytes(data)
     with binlogio.open(log, definitions=place, verify_checksum=False) as reader:
-        changes = [change for event in reader if isinstance(event, RowsEvent) for change in reader.rows(event)]
-    assert [list(change.after.as_dict()) for change in changes if change.after] == [["@1", "@2", "@3"]]
+        rows_event = next(event for event in reader if isinstance(event, RowsEvent))
+        with pytest.raises(UnsupportedFeature, match="does not have this log"):
+            list(reader.rows(rows_event))
 
 
 def test_the_stored_form_is_read_again(folder: Path, tmp_path: Path) -> None:
@@ -349,7 +356,8 @@ def test_the_log_after_the_last_one_continues_it_only_if_that_is_complete(folder
     whole.write_bytes(last.read_bytes()[:end])
     place = saved(folder, 1, 2)
 
-    assert list(rows(log, catalogue=place)[0]) == ["@1", "@2", "@3"]
+    with pytest.raises(UnsupportedFeature, match="does not have this log"):
+        rows(log, catalogue=place)
     whole.write_bytes(last.read_bytes())
     assert saved(folder, 2) == place
     assert rows(log, catalogue=place) == expected(3)
@@ -376,3 +384,37 @@ def test_a_typed_stream_is_refused_or_has_its_columns(folder: Path, tmp_path: Pa
     (row,) = stream.batch()
     found = row["after"] if view == "rows" else row
     assert (found["st"], found["u"]) == (VALUES["st"], VALUES["u"])
+
+
+@pytest.mark.parametrize("more", [{}, {"table": "shop.t", "schemaChanges": "ignore"}])
+def test_a_stream_goes_on_after_a_purge_of_what_it_has_read(folder: Path, tmp_path: Path, more: dict[str, str]) -> None:
+    """The catalogue shows that the purged log was read to its end; without one, transactions may be lost."""
+    for stored in ({"definitionsLocation": str(tmp_path / "stream.ddl")}, {}):
+        logs = tmp_path / f"logs{len(stored)}"
+        shutil.copytree(folder, logs)
+        options = {**more, **stored}
+        for number in (3, 4):
+            (logs / f"binlog.{number:06}").unlink()
+        stream = Stream(logs, **options)
+        stream.columns = []
+        stream.batches()
+        for number in (3, 4):
+            shutil.copy(folder / f"binlog.{number:06}", logs)
+            (logs / f"binlog.{number - 2:06}").unlink()
+        restarted = Stream(logs, stream.offset, **options)
+        restarted.columns = ["after"]
+        if stored:
+            assert len(restarted.rest()) == 2
+        else:
+            with pytest.raises(MissingLogs):
+                restarted.batch()
+
+
+def test_a_stream_is_refused_when_statements_between_its_logs_may_be_missing(folder: Path) -> None:
+    """With ignoreMissingLogs, too: the columns that it had would lose their names."""
+    stream = Stream(folder, maxFilesPerTrigger="1", ignoreMissingLogs="true")
+    assert stream.images() == expected(1)
+    (folder / "binlog.000003").unlink()
+    with pytest.raises(UnsupportedFeature, match="may have more of it are missing") as error:
+        stream.rest()
+    assert error.value.file == "binlog.000004"

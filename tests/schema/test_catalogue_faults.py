@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.errors import UnsupportedFeature
 from binlogio.events.rows import RowsEvent
 from binlogio_cli.main import cli
 
@@ -90,8 +91,10 @@ def test_a_log_continues_the_catalogue_only_if_it_is_the_next_one(tmp_path: Path
     assert save(place, first).exit_code == 0
 
     assert names(following, place) == [["a", "b"]]
-    assert names(other, place) == [UNKNOWN]
-    saved = save(place, other)
+    with pytest.raises(UnsupportedFeature, match="does not have this log"):
+        names(other, place)
+    assert save(place, other).exit_code == 2
+    saved = save(place, "--ignore-missing-logs", other)
     assert saved.exit_code == 1
     assert "what was defined before is not known" in saved.stderr
     assert names(other, place) == [UNKNOWN]
@@ -130,7 +133,7 @@ def test_a_damaged_statement_defines_nothing(tmp_path: Path) -> None:
     """Its checksum is wrong: `schema --save` says so, and there are no names from there on."""
     log, following = write(tmp_path / "logs", [CREATE.replace("b INT", "bcd INT"), ROW], [ROW])
     log.write_bytes(log.read_bytes().replace(b"bcd INT", b"bce INT"))
-    saved = save(tmp_path / "shop.ddl", log, following)
+    saved = save(tmp_path / "shop.ddl", "--ignore-missing-logs", log, following)
 
     assert saved.exit_code == 1
     assert f"{log}: at 235: the checksum of a statement is wrong" in saved.stderr

@@ -20,6 +20,7 @@ from series_faults import (
     READS,
     SERVERS,
     SHOWING,
+    UUIDS,
     ExportConsumer,
     SqliteConsumer,
     group_starts,
@@ -468,3 +469,42 @@ def test_a_compressed_file_of_an_encrypted_log_has_to_be_decompressed(tmp_path: 
     result = run("dump", "-q", "--keyring", keyring, packed)
     assert result.exit_code == 3
     assert "give the server's keyring with --keyring; decompress a compressed file first" in result.stderr
+
+
+def test_a_replay_that_was_refused_for_a_lost_transaction_is_refused_again(tmp_path: Path) -> None:
+    """The lost transaction is in the middle of the log of the stored position: the head of the next one lists it."""
+    logs = write_series(tmp_path / "logs", "GTIDs")
+    data = bytearray(logs[1].read_bytes())
+    data[group_starts(logs[1])[3] + 150] ^= 0xFF
+    logs[1].write_bytes(data)
+    assert run("repair", "--out", tmp_path / "rep", tmp_path / "logs").exit_code == 1
+    target = f"sqlite:///{tmp_path / 'x.db'}"
+    results = [run("replay", "--to", target, tmp_path / "rep") for _ in range(3)]
+
+    assert [result.exit_code for result in results] == [1, 1, 1]
+    assert all("transactions are missing before this log" in result.stderr for result in results)
+    ignored = run("replay", "--ignore-missing-logs", "--to", target, tmp_path / "rep")
+    assert ignored.exit_code == 1
+    assert "ignored, the result is incomplete" in ignored.stderr
+    assert run("replay", "--to", target, tmp_path / "rep").exit_code == 0
+
+
+@pytest.mark.parametrize("form", ["jsonl", "duckdb"])
+def test_a_lost_transaction_is_found_when_a_later_log_is_appended(tmp_path: Path, form: str) -> None:
+    """The repaired log was exported a day before; its original is refused, since other bytes are at its end."""
+    logs = write_series(tmp_path / "logs", "GTIDs")
+    data = bytearray(logs[1].read_bytes())
+    data[group_starts(logs[1])[3] + 150] ^= 0xFF
+    logs[1].write_bytes(data)
+    assert run("repair", "--out", tmp_path / "rep", logs[1]).exit_code == 1
+    command = ("export", "--append", "--format", form, "--to", tmp_path / "to")
+    assert run(*command, logs[0]).exit_code == 0
+    assert run(*command, tmp_path / "rep" / logs[1].name).exit_code == 0
+
+    for _ in range(2):
+        refused = run(*command, logs[2])
+        assert refused.exit_code == 1
+        assert f"{UUIDS[0]}:12" in refused.stderr
+    ignored = run(*command, "--ignore-missing-logs", logs[2])
+    assert ignored.exit_code == 1
+    assert "ignored, the result is incomplete" in ignored.stderr

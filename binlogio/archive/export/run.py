@@ -34,9 +34,10 @@ from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
+from binlogio.gtid import GtidSet
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.series.continuity import check_series, missing_after
+from binlogio.series.continuity import check_series, ignored, missing_after, missing_gtids
 from binlogio.series.gtid_history import ServerGtids
 from binlogio.series.identity import LogIdentity, log_size
 from binlogio.series.log_head import read_head
@@ -286,9 +287,14 @@ def _missing_logs(
     begun = {one.log.name for one in ranges if not one.start}
     after = [one.last_gtid for one in ledger.logs]
     held = {one.log.name for one in ranges if one.is_held}
-    return found + check_gtids(
+    found += check_gtids(
         logs, heads, read, new=begun, after=after, servers=servers, held=held, ignore_missing_logs=ignore_missing_logs
     )
+    for log, head in zip(logs, heads, strict=True):  # between transactions of different calls
+        before = None if head is None or log.name not in begun else head.gtids_before()
+        if head is not None and isinstance(before, GtidSet) and (lost := servers.take_lost(head.server_id, before)):
+            found.append(ignored(missing_gtids(log.name, lost), ignore_missing_logs=ignore_missing_logs))
+    return found
 
 
 def _progress_of(ranges: list[_LogRange], keyring: Keyring | None, read: ReadGtids) -> list[LogProgress]:

@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from binlogio.errors import BinlogError, hints
+from binlogio.archive.logged_gtids import add_gtids, logged_gtids
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature, hints
 from binlogio.event_filter import has_gtid
 from binlogio.events import GtidLogEvent
 from binlogio.format.decoder import Decoder
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from binlogio.columnar.splits.skipped_events import SkippedEvent
+    from binlogio.event_filter import Gtids
     from binlogio.reader import BinlogReader
     from binlogio.replay.apply.progress import Progress
     from binlogio.replay.start_position import Bounds, LogPlace, SkippedPart
@@ -114,6 +116,9 @@ def replay(
     summary.missing += check_series(logs[first:last], reader.keyring, ignore_missing_logs=ignore_missing_logs)
     check_one_series(logs, reader.keyring, progress, resumed)
     continuity = GtidContinuity(progress.gtids, wanted.exclude_gtids, _last_gtid(progress))
+    if resumed is not None and progress.gtids is None and resumed.number < len(logs):
+        after = _after_log(logs[resumed.number], continuity, wanted.exclude_gtids, reader.keyring)
+        continuity = continuity if after is None else after
     is_next = (resumed or begin).number < begin.number  # the reader begins after the head of that log
     if begin.number < len(logs) and (is_next if progress.gtids is None else _is_from_head(wanted)):
         _check_gtids(logs[begin.number], continuity, summary, reader.keyring, ignore_missing_logs=ignore_missing_logs)
@@ -221,6 +226,26 @@ def _check_gtids(
     head = None if log.stream is not None else read_head(log, keyring)
     if head is not None and not head.is_relay_log:
         summary.missing += continuity.check(head.gtids_before(), log.name, ignore_missing_logs=ignore_missing_logs)
+
+
+def _after_log(
+    log: LogFile, until: GtidContinuity, allowed: Gtids | None, keyring: Keyring | None
+) -> GtidContinuity | None:
+    """Return the comparison after the log of the stored position: the head of the next one may list its GTIDs only.
+
+    None for a log whose own head does not fit `until`, for one without GTIDs, and for one that cannot be read: its
+    error is raised when it is read.
+    """
+    head = None if log.stream is not None else read_head(log, keyring)
+    if head is None or head.is_relay_log or head.gtids_before() is None or until.missing(head.gtids_before()):
+        return None
+    continuity = GtidContinuity(allowed=allowed)
+    continuity.take(head.gtids_before())
+    try:
+        add_gtids(logged_gtids(log, keyring), continuity)
+    except (BinlogFormatError, UnsupportedFeature):
+        return None
+    return continuity
 
 
 def _plan(reader: BinlogReader, bounds: Bounds, wanted: ReplayFilter, source: str | None) -> ReplayPlan:

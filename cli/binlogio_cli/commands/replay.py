@@ -255,7 +255,7 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
     for count, what in (
         (summary.executed_statements, "statements were executed"),
         (summary.unwanted_statements, "statements change only tables that are not selected, and were left out"),
-        (summary.skipped_groups, "event groups were skipped because the target has them already"),
+        (summary.skipped_groups, "event groups were skipped: the target has them, or they are before its position"),
         (summary.filtered_groups, "event groups were left out by the filters"),
         (summary.rolled_back_groups, "event groups were rolled back in the log"),
         (summary.statements, "statements that change no rows were not applied (DDL and similar)"),

@@ -16,7 +16,14 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.schema.information_schema import QUERY, parse_information_schema
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import DAMAGE, OK, Refusal, error_text, say, say_gaps
-from binlogio_cli.options import INPUT_PATH, OutputPath, charset_option, given_settings, trust_option
+from binlogio_cli.options import (
+    INPUT_PATH,
+    OutputPath,
+    charset_option,
+    given_settings,
+    ignore_missing_logs_option,
+    trust_option,
+)
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import input_once, keyring_option
@@ -59,6 +66,7 @@ Examples: from logs; a catalogue, which later logs extend; from a server that ru
 @keyring_option
 @charset_option
 @trust_option
+@ignore_missing_logs_option
 def command(
     files: tuple[str, ...],
     listing: str | None,
@@ -69,6 +77,7 @@ def command(
     is_query: bool,
     force: bool,
     quiet: bool,
+    ignore_missing_logs: bool,
 ) -> int:
     """Write the definitions of the tables in FILES (paths, directories, index files, URIs), one JSON object a line.
 
@@ -78,7 +87,10 @@ def command(
     if save is not None:
         if is_query or output is not None or not files:
             raise Refusal("--save: give logs (also with --information-schema FILE), and no other output")
-        return _save(save, files, listing, None if keyring is None else load_keyring(keyring), is_shown=not quiet)
+        if given_settings() is not None:
+            raise Refusal("--save stores statements: give --database-charset and --trust-ddl to the commands that read")
+        ring = None if keyring is None else load_keyring(keyring)
+        return _save(save, files, listing, ring, ignore_missing_logs=ignore_missing_logs, is_shown=not quiet)
     if (bool(files) + (listing is not None) + is_query) != 1:
         raise Refusal("give logs, or --information-schema FILE, or --query")
     if is_query:
@@ -116,7 +128,15 @@ def command(
     return DAMAGE if unknown else code
 
 
-def _save(place: str, files: Sequence[str], listing: str | None, keys: Keyring | None, *, is_shown: bool) -> int:
+def _save(
+    place: str,
+    files: Sequence[str],
+    listing: str | None,
+    keys: Keyring | None,
+    *,
+    ignore_missing_logs: bool,
+    is_shown: bool,
+) -> int:
     """Extend the catalogue of definitions in a file."""
     from binlogio.columnar import catalogue_logs, is_changed, read_catalogue, write_catalogue  # noqa: PLC0415
     from binlogio.schema import DefinitionCatalogue  # noqa: PLC0415
@@ -133,8 +153,11 @@ def _save(place: str, files: Sequence[str], listing: str | None, keys: Keyring |
         say(error_text(one))
         code = DAMAGE
     for last, first in catalogue.holes():
+        text = f"the catalogue has {last}, and then {first}: what was defined before is not known from there on"
+        if (last, first) not in holes and not ignore_missing_logs:
+            raise Refusal(f"{place} is as it was: {text} (add the missing logs first; --ignore-missing-logs goes on)")
         if (last, first) not in holes:
-            say(f"the catalogue has {last}, and then {first}: what was defined before is not known from there on")
+            say(text)
             code = DAMAGE
     if listing is not None:
         catalogue.add_tables(_read_listing(listing))
