@@ -2,22 +2,27 @@
 
     glob := part                 a table of this name, in any database
           | part "." part        database and table
-    part := glob of `fnmatch` (* ? [...]), or a name in backticks, in which dots and glob characters are literal
+    part := glob of `fnmatch` (* ? [...]), or a name in backticks, in which dots and glob characters are literal, and
+            a backtick is written twice; so the names of `dotted_names` select their tables
 
 A glob with several dots, for names that contain dots, is tried with each of them between database and table.
 """
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from glob import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_CHARACTER: Final = re.compile(r".", re.DOTALL)
+_QUOTED: Final = re.compile(r"`(?:[^`]|``)*`|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +95,14 @@ def matches(glob: str, database: str, table: str) -> bool:
 def _parts(glob: str) -> tuple[tuple[str, str], ...]:
     """Return the globs of database and table that a glob stands for."""
     pieces: list[str] = [""]
-    quoted = False
-    for character in glob:
-        if character == "`" and glob.count("`") % 2 == 0:
-            quoted = not quoted
-        elif character == "." and not quoted:
+    has_pairs = glob.count("`") % 2 == 0
+    for found in (_QUOTED if has_pairs else _CHARACTER).finditer(glob):
+        text = found[0]
+        if text == ".":
             pieces.append("")
         else:
-            pieces[-1] += escape(character) if quoted else character
+            is_quoted = has_pairs and text[0] == "`"
+            pieces[-1] += escape(text[1:-1].replace("``", "`")) if is_quoted else text
     if len(pieces) == 1:
         return (("*", pieces[0]),)
     return tuple((".".join(pieces[:at]), ".".join(pieces[at:])) for at in range(1, len(pieces)))

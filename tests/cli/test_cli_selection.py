@@ -15,6 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
+from binlogio.dotted_names import dotted_name
+from binlogio.selection.table_names import matches
 from binlogio_cli.main import cli
 from binlogio_cli.selection import LocalZone, time_of
 from corpus import FIXTURES
@@ -478,3 +480,14 @@ def test_wrong_selections_of_rows(arguments: tuple[str, ...], message: str) -> N
 
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("table", ["a`b", "`a`", "``", "`.`", "a.b", "*"])
+@pytest.mark.parametrize("database", ["d", "d.e", "`d`"])
+def test_a_name_as_messages_show_it_selects_this_table(database: str, table: str) -> None:
+    """A backtick in backticks is written twice, as in SQL."""
+    others = [(database, "ab"), (database, "a"), (database, "."), ("d", "b"), ("de", table)]
+    shown = dotted_name(database, table).replace("*", "`*`")
+
+    assert matches(shown, database, table)
+    assert not [other for other in others if matches(shown, *other)]
