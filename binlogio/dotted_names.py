@@ -1,4 +1,4 @@
-"""The name of a table as one text, `schema.table`; a part that contains a dot is in backticks.
+"""The name of a table as one text, `schema.table`; a part that contains a dot or a backtick is in backticks.
 
 name := part "." part           part := text | "`" text with "``" for a backtick "`"
 """
@@ -26,5 +26,5 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def _part(text: str) -> str:
-    needs_quotes = "." in text or text.startswith("`") or text.count("`") > 1
+    needs_quotes = "." in text or "`" in text
     return "`" + text.replace("`", "``") + "`" if needs_quotes else text

@@ -73,7 +73,7 @@ def test_server_without_tls_gets_no_login_where_tls_is_required(tmp_path: Path, 
     ],
 )
 def test_the_password_is_not_sent_without_tls(asks: bytes) -> None:
-    """Neither as it is, nor encrypted with the key of whoever answers; a scramble of it is sent."""
+    """Neither as it is, nor encrypted with a key that the server sends; a scramble of it is sent."""
     with rogue_server(None, lambda _: OK, asks) as server:
         with pytest.raises((ConnectionError, ReplayError)):
             Connection(MysqlAddress.parse(f"mysql://root:secret@127.0.0.1:{server.port}/"))

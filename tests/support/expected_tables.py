@@ -12,6 +12,7 @@ import struct
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.replay.targets.sqlite.values import INTEGER_END
 from binlogio.schema import TableDefinition
 
@@ -116,7 +117,9 @@ def differences(
     different = []
     for name, table in tables.items():
         without = not_in_the_log.get(name, ())
-        found = Counter(shown(row, table, without) for row in found_rows(connection, name, table))
+        found = Counter(
+            shown(row, table, without) for row in found_rows(connection, dotted_name(*name.split(".", 1)), table)
+        )
         wanted: Counter[tuple[Any, ...]] = Counter()
         for row, count in rows(table).items():
             wanted[shown(row, table, without)] += count

@@ -155,7 +155,7 @@ def _save(
     for last, first in catalogue.holes():
         text = f"the catalogue has {last}, and then {first}: what was defined before is not known from there on"
         if (last, first) not in holes and not ignore_missing_logs:
-            raise Refusal(f"{place} is as it was: {text} (add the missing logs first; --ignore-missing-logs goes on)")
+            raise Refusal(f"{place} is as it was: {text} (add the missing logs first, or give --ignore-missing-logs)")
         if (last, first) not in holes:
             say(text)
             code = DAMAGE
