@@ -98,7 +98,7 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
         ),
         ({"startingGtids": "x"}, "option startingGtids: expected a GTID set"),
         ({"table": "orders"}, "option table: expected schema.table, found 'orders'"),
-        ({"tables": "a.b,"}, "option tables: expected schema.table, found ''"),
+        ({"tables": "a.b,"}, "option tables: expected a value, found ''"),
         ({"table": "a.b", "tables": "a.*"}, "give either table or tables, not both"),
         ({"ignoreMissingFiles": "1"}, "option ignoreMissingFiles: expected true or false, found '1'"),
         ({"path": " "}, "option path: expected a value, found ' '"),
