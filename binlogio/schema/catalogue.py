@@ -45,6 +45,7 @@ _FILE_NUMBER: Final = re.compile(r"(.*?)\.(\d{6,})(?:\D.*)?$", re.DOTALL)
 _MOST_ROTATION_S: Final = 10  # seconds between the ROTATE at the end of a log and the head of the next log
 _FIELDS: Final = ("binlog_version", "server_version", "header_size", "post_header_sizes", "permutation")
 _QUERY: Final = codec_for(EventType.QUERY_EVENT)
+_HEADER: Final = EventHeader(type_code=EventType.QUERY_EVENT)
 _HINT: Final = "make it again with `binlogio schema --save`"
 
 
@@ -63,14 +64,31 @@ class IsLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacedStatement:
-    """A statement that may define a table, and its offset in the log."""
+    """A statement that may define a table: the body of a QUERY_EVENT, and its offset in the log."""
 
     offset: int
-    event: QueryEvent
+    body: bytes
 
-    def to_json(self, context: ParseContext) -> Any:
+    @classmethod
+    def of(cls, offset: int, event: QueryEvent, context: ParseContext) -> PlacedStatement:
+        """Return the statement of an event."""
+        return cls(offset, _QUERY.build(event, context))
+
+    def event(self, context: ParseContext) -> QueryEvent:
+        """Return the event.
+
+        Raises:
+            UnsupportedFeature: the body is damaged.
+        """
+        try:
+            event: QueryEvent = _QUERY.parse(_HEADER, self.body, context)
+        except BinlogError as exc:
+            raise _damaged(f"the statement at {self.offset}", exc) from exc
+        return event
+
+    def to_json(self, _context: ParseContext) -> Any:
         """Return the stored form."""
-        return b64encode(_QUERY.build(self.event, context)).decode()
+        return b64encode(self.body).decode()
 
     def is_before(self, offset: int) -> bool:
         """Return whether a reader that begins at an offset needs it."""
@@ -80,7 +98,7 @@ class PlacedStatement:
         """Carry out the statement."""
         from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - the parser is seldom needed
 
-        follow_event(state, self.event, context)
+        follow_event(state, self.event(context), context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +184,13 @@ class CataloguedLog:
             if name in _FIELDS
         }
         context = ParseContext(**given)
-        header = EventHeader(type_code=EventType.QUERY_EVENT)
         log = cls(value["log"], context, rotated=value.get("rotated"))
         _ = log.name, log.end
         for offset, one in value["ddl"]:
             if isinstance(one, list):
                 log.statements.append(PlacedTables(int(offset), tuple(map(TableDefinition.from_json, one))))
             else:
-                event = _QUERY.parse(header, b64decode(one, validate=True), context)
-                log.statements.append(PlacedStatement(int(offset), event))
+                log.statements.append(PlacedStatement(int(offset), b64decode(one, validate=True)))
         return log
 
 
@@ -259,7 +275,7 @@ class DefinitionCatalogue:
                 if last is None and one.is_before(offset):
                     continue
                 if isinstance(one, PlacedStatement):
-                    touched.take(one.event, log.context)
+                    touched.take(one.event(log.context), log.context)
                     continue
                 for table in one.tables:
                     name = table.schema, table.name
@@ -301,9 +317,7 @@ class DefinitionCatalogue:
         except UnsupportedFeature:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BinlogError) as exc:
-            raise UnsupportedFeature(
-                "the catalogue of definitions is damaged", field=f"line {line_number}", found=str(exc), hint=_HINT
-            ) from exc
+            raise _damaged(f"line {line_number}", exc) from exc
         return catalogue
 
     def __bool__(self) -> bool:
@@ -313,6 +327,10 @@ class DefinitionCatalogue:
     def __len__(self) -> int:
         """Return the number of statements."""
         return sum(isinstance(one, PlacedStatement) for log in self.logs for one in log.statements)
+
+
+def _damaged(field: str, found: Exception) -> UnsupportedFeature:
+    return UnsupportedFeature("the catalogue of definitions is damaged", field=field, found=str(found), hint=_HINT)
 
 
 class _Touched:

@@ -167,3 +167,20 @@ def test_a_log_that_is_compressed_after_it_grew_is_read_to_its_end(tmp_path: Pat
     assert "2 statements of 1 logs (1 new)" in save(place, compressed).stderr
     assert save(place, following).exit_code == 0
     assert names(following, place) == [["a", "c"]]
+
+
+def test_a_damaged_statement_of_the_file_is_said_where_names_need_it(tmp_path: Path) -> None:
+    """Statements are parsed at their first use: a catalogue may have many that are not needed."""
+    log, following = write(tmp_path / "logs", [CREATE, ROW], [ROW])
+    place = tmp_path / "shop.ddl"
+    assert save(place, log, following).exit_code == 0
+    head, first, rest = place.read_text().split("\n", 2)
+    value = json.loads(first)
+    value["ddl"][0][1] = value["ddl"][0][1][:8]
+    place.write_text(f"{head}\n{json.dumps(value)}\n{rest}")
+
+    with binlogio.open(following, definitions=place) as reader:
+        assert len(list(reader.groups())) == 1
+    with pytest.raises(UnsupportedFeature, match="the catalogue of definitions is damaged") as error:
+        names(following, place)
+    assert error.value.field == "the statement at 235"

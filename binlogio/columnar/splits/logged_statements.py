@@ -101,7 +101,7 @@ def _catalogue_log(
             reached, last_type = min(offset, stop), kind
             rotated = time if kind == EventType.ROTATE_EVENT else 0
             if event is not None and offset < stop:
-                found.append(PlacedStatement(offset, event))
+                found.append(PlacedStatement.of(offset, event, context))
     except BinlogFormatError as exc:
         damage = exc
     progress = LogProgress.at(log, reached, log_identity(log, keyring), keyring)
