@@ -185,7 +185,15 @@ class CataloguedLog:
         }
         context = ParseContext(**given)
         log = cls(value["log"], context, rotated=value.get("rotated"))
-        _ = log.name, log.end
+        identity, stored = log.progress.get("log") or {"created": 0, "server_id": 0}, log.progress.get("stored")
+        numbers = (log.progress["pos"], identity["created"], identity["server_id"], log.rotated or 0)
+        texts = (log.progress["file"], log.progress.get("hash") or "", context.server_version)
+        if (
+            not all(type(one) is int and one >= 0 for one in numbers)
+            or not all(isinstance(one, str) for one in texts)
+            or (stored is not None and [*map(type, stored)] != [int, str])
+        ):
+            raise ValueError("a field of the log has another type")
         for offset, one in value["ddl"]:
             if isinstance(one, list):
                 log.statements.append(PlacedTables(int(offset), tuple(map(TableDefinition.from_json, one))))

@@ -184,3 +184,20 @@ def test_a_damaged_statement_of_the_file_is_said_where_names_need_it(tmp_path: P
     with pytest.raises(UnsupportedFeature, match="the catalogue of definitions is damaged") as error:
         names(following, place)
     assert error.value.field == "the statement at 235"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("file", 1), ("pos", "4"), ("pos", -1), ("log", {"created": "x", "server_id": 1}), ("hash", 5), ("stored", [1])],
+)
+def test_a_field_of_another_type_is_damage(tmp_path: Path, key: str, value: Any) -> None:
+    (log,) = write(tmp_path / "logs", [CREATE, ROW])
+    place = tmp_path / "shop.ddl"
+    assert save(place, log).exit_code == 0
+    head, line = place.read_text().splitlines()
+    stored = json.loads(line)
+    stored["log"][key] = value
+    place.write_text(f"{head}\n{json.dumps(stored)}\n")
+
+    with pytest.raises(UnsupportedFeature, match="line 2"):
+        names(log, place)
