@@ -35,9 +35,9 @@ def row_records(reader: BinlogReader) -> Iterator[Record]:
         try:
             plan = reader.plan(event)
             for change in list(reader.rows(event)):
-                after = _text(change.applied())
+                after = image_text(change.applied())
                 common = header.timestamp, header.server_id, *source, _encodable(plan.schema), _encodable(plan.table)
-                images = _text(change.before), after
+                images = image_text(change.before), after
                 yield (*place, row, event.operation.op, *common, *images, *present_bitmaps(event))
                 row += 1
         except BinlogError as exc:
@@ -45,7 +45,8 @@ def row_records(reader: BinlogReader) -> Iterator[Record]:
             raise
 
 
-def _text(image: Any) -> str | None:
+def image_text(image: Any) -> str | None:
+    """Return a row image as JSON text; None for an image that a change does not have."""
     if image is None:
         return None
     values = {}

@@ -177,7 +177,7 @@ class _ClauseParser:
 
     def _add_key(self) -> None:
         words = self._words
-        if words.sees("PERIOD", "FOR"):
+        if words.sees("PERIOD"):
             self._periods.append(read_period(words))
             return
         is_conditional = _without_condition(words)

@@ -16,11 +16,11 @@ from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
-from binlogio.schema.ddl.column_text import ParsedColumn, TableSetting, resolved_column
+from binlogio.schema.ddl.column_text import ParsedColumn, TableSetting, resolved_column, with_first_timestamp
 from binlogio.schema.ddl.create_table import VERSIONING_COLUMNS, keys_of_column, versioned
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable, Period
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tree import AlterClauses
+from binlogio.schema.ddl.tree import AlterClauses, ColumnClause
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import MEMBER_TYPES, TEXT_TYPES, member_text
 from binlogio.values.charsets import charset_named
@@ -46,20 +46,25 @@ class _Change:
 
 
 def altered_table(
-    table: ParsedTable, clauses: AlterClauses, server: ServerDefaults, database_collation: str
+    table: ParsedTable, clauses: AlterClauses, server: ServerDefaults, database_collation: tuple[str, bool]
 ) -> ParsedTable:
     """Return the table once the clauses are carried out; `schema` and `name` are new ones where it is renamed.
+
+    `database_collation` is what CHARACTER SET DEFAULT means, and whether that is assumed.
 
     Raises:
         UnsupportedFeature: a clause does not fit the table.
     """
     alter = clauses.fitting(table)
-    usual, options = database_collation, alter.options
+    (usual, is_assumed), options = database_collation, alter.options
     converted_to = None
     if alter.conversion is not None:
         converted_to = alter.conversion.chosen_collation(server, usual)
         if options.charset is None and options.collation is not None:
             options = replace(options, charset=alter.conversion.charset)
+    named = [one for one in (options, alter.conversion) if one is not None]
+    if is_assumed and any(one.depends_on_usual(server) for one in named):
+        raise _misfit(table, "CHARACTER SET DEFAULT of a database whose character set is not in the log")
     chosen = options.chosen_collation(server, usual) or converted_to
     if alter.versioning is False:
         table = replace(
@@ -71,11 +76,18 @@ def altered_table(
         if any(change.old is not None for change in alter.columns):
             raise _misfit(table, "CONVERT TO CHARACTER SET together with MODIFY or CHANGE of a column")
         is_alias = server.is_mariadb  # JSON is one of LONGTEXT there
-        columns = tuple(_converted(column, converted_to, json_is_text=is_alias) for column in table.columns)
+        columns = tuple(_converted(table, column, converted_to, json_is_text=is_alias) for column in table.columns)
         table = replace(table, assumed=frozenset(), columns=columns)
     setting = TableSetting(server, table.collation, table.collation_is_assumed, converted_to)
-    changes = [_Change(one.old, resolved_column(one.column, setting), one.place) for one in alter.columns]
+    # The keys of a column with IF [NOT] EXISTS are added IF NOT EXISTS themselves, even if the column is left out.
+    found = [resolved_column(one.column, setting) for one in clauses.columns if one.is_conditional]
+    taken = {key.name.casefold() for key in table.keys}
+    keys = [key.doubtful() for column in found for key in keys_of_column(column) if key.checked_name not in taken]
+    alter = replace(alter, keys=(*keys, *alter.keys))
+    changes = [_Change(one.old, _changed_column(one, setting), one.place) for one in alter.columns]
     table = _with_columns(table, alter, changes)
+    texts = {one.name.casefold(): one.column for one in alter.columns}
+    table = replace(table, columns=with_first_timestamp(table.columns, texts, server))
     table = _with_keys(table, alter, changes)
     if alter.options.engine is not None:
         table = replace(table, engine=alter.options.engine)
@@ -85,6 +97,11 @@ def altered_table(
         schema, name = alter.name
         table = replace(table, schema=table.schema if schema is None else schema, name=name)
     return table
+
+
+def _changed_column(clause: ColumnClause, setting: TableSetting) -> ParsedColumn:
+    column = resolved_column(clause.column, setting)
+    return replace(column, is_primary=False, is_unique=False) if clause.is_conditional else column
 
 
 def _with_columns(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) -> ParsedTable:
@@ -165,7 +182,8 @@ def _with_keys(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) 
             keys.append(replace(kept, name=alter.renamed_keys.get(key.name.casefold(), key.name)))
     table = replace(table, keys=(), period=None if alter.drops_period else _renamed_period(table, alter, changes))
     for period in alter.periods:
-        table = table.with_period(period)
+        if table.period is None or table.period.name.casefold() != period.name.casefold():  # else it was IF NOT EXISTS
+            table = table.with_period(period)
     for one in keys:
         table = table.with_key(one)
     for change in changes:
@@ -201,37 +219,43 @@ def _over_new_columns(key: Key, alter: AlterClauses, changes: list[_Change]) -> 
     return replace(key, parts=parts)
 
 
-def _converted(column: ColumnDefinition, collation: str, *, json_is_text: bool) -> ColumnDefinition:
+def _converted(table: ParsedTable, column: ColumnDefinition, collation: str, *, json_is_text: bool) -> ColumnDefinition:
     """Return the column after CONVERT TO CHARACTER SET: a TEXT grows to hold as many characters as before."""
     if json_is_text and column.type == "json":
         column = replace(column, type="longtext", collation=_JSON_COLLATION)
     name, mark, rest = column.type.partition("(")
     name, space, attributes = name.partition(" ")
-    if name not in (*TEXT_TYPES, *MEMBER_TYPES) or column.collation is None:
+    if name not in (*TEXT_TYPES, *MEMBER_TYPES) or column.collation in (None, BINARY):  # such an ENUM stays binary
         return column
     if charset_of_collation(collation) == BINARY and name in TEXT_TYPES:
         return replace(column, type=_AS_BINARY.get(name, "longblob") + space + attributes + mark + rest, collation=None)
-    if charset_of_collation(collation) == BINARY:
-        return replace(column, type=_binary_members(column, column.collation), collation=collation)
+    if name in MEMBER_TYPES:
+        if column.name.casefold() in table.assumed and not column.type.isascii():
+            raise _misfit(table, "CONVERT TO CHARACTER SET of members whose character set is not in the log")
+        return replace(column, type=_recoded_members(column, column.collation, collation), collation=collation)
     if max_character_bytes(collation) > max_character_bytes(column.collation):
         name = _LARGER.get(name, name)
     return replace(column, type=name + space + attributes + mark + rest, collation=collation)
 
 
-def _binary_members(column: ColumnDefinition, collation: str) -> str:
-    """Return the type of an ENUM or SET whose members become the bytes that they were stored as."""
-    kind, charset = column.sql_type, charset_of_collation(collation)
-    if charset == BINARY:
-        return column.type
+def _recoded_members(column: ColumnDefinition, old: str, new: str) -> str:
+    """Return the type of an ENUM or SET after CONVERT TO: the servers keep the bytes of the members."""
+    kind = column.sql_type
+    charsets = [charset_of_collation(old), charset_of_collation(new)]
     try:
-        encoded = [charset_named(charset).encode(member).decode("utf-8", "surrogateescape") for member in kind.members]
-    except UnicodeEncodeError as exc:
+        members = [_recoded(member, *charsets) for member in kind.members]
+    except (UnicodeEncodeError, UnicodeDecodeError) as exc:
         raise UnsupportedFeature(
             "an ENUM or SET member cannot be encoded in the column's character set",
             field=column.name,
             found=repr(exc.object),
         ) from exc
-    return f"{kind.name}({','.join(map(member_text, encoded))})"
+    return f"{kind.name}({','.join(map(member_text, members))})"
+
+
+def _recoded(member: str, old: str, new: str) -> str:
+    data = member.encode("utf-8", "surrogateescape") if old == BINARY else charset_named(old).encode(member)
+    return data.decode("utf-8", "surrogateescape") if new == BINARY else charset_named(new).decode(data)
 
 
 def _misfit(table: ParsedTable, found: str) -> UnsupportedFeature:

@@ -13,6 +13,7 @@ Source: sql/sql_yacc.yy, rules field_def, type and column_attribute of both serv
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,7 +21,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tokens import MODE_ORACLE, MODE_REAL_AS_FLOAT, Words
+from binlogio.schema.ddl.tokens import MODE_MAXDB, MODE_ORACLE, MODE_REAL_AS_FLOAT, Words
 from binlogio.schema.ddl.tree import Default, Unparsed
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import (
@@ -48,7 +49,7 @@ _NAMES: Final = {
     **{name.upper(): name for name in (*TEXT_TYPES, *BINARY_TYPES, *GEOMETRY_TYPES, *NAMED_TYPES)},
     "INTEGER": "int", "INT8": "bigint", "MIDDLEINT": "mediumint", "BOOL": "tinyint", "BOOLEAN": "tinyint",
     "FLOAT4": "float", "FLOAT8": "double", "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal",
-    "CHARACTER": "char", "GEOMCOLLECTION": "geometrycollection", "CLOB": "longtext",
+    "CHARACTER": "char", "VARCHARACTER": "varchar", "GEOMCOLLECTION": "geometrycollection", "CLOB": "longtext",
 }  # fmt: skip
 NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
 """The spellings of the time of a statement."""
@@ -110,6 +111,7 @@ class ColumnText:
     is_generated: bool = False
     is_stored: bool = False
     auto_increment: bool = False
+    has_default: bool = False
     default_now: bool = False
     on_update_now: bool = False
     is_primary: bool = False
@@ -160,7 +162,8 @@ def _type(words: Words, column: ColumnText) -> None:
     word = words.take()
     name = word.upper if word.kind == "word" else ""
     is_oracle = bool(words.sql_mode & MODE_ORACLE)
-    others = _TYPES_OF["ORACLE_SCHEMA" if is_oracle else "MARIADB_SCHEMA"]
+    is_maxdb = bool(words.sql_mode & MODE_MAXDB)
+    others = _TYPES_OF["ORACLE_SCHEMA" if is_oracle else "MAXDB_SCHEMA" if is_maxdb else "MARIADB_SCHEMA"]
     if name in _TYPES_OF and words.accept("."):
         others = _TYPES_OF[name]
         name = words.take().upper
@@ -197,10 +200,10 @@ def _type(words: Words, column: ColumnText) -> None:
 def _national(words: Words, name: str) -> str:
     if name == "NATIONAL":
         name = words.take().upper
-        if name not in ("CHAR", "CHARACTER", "VARCHAR"):
+        if name not in ("CHAR", "CHARACTER", "VARCHAR", "VARCHARACTER"):
             words.refuse("CHAR or VARCHAR after NATIONAL")
     if name == "NCHAR":
-        return "VARCHAR" if words.accept_any("VARYING", "VARCHAR") else "CHAR"
+        return "VARCHAR" if words.accept_any("VARYING", "VARCHAR", "VARCHARACTER") else "CHAR"
     return "VARCHAR" if name == "NVARCHAR" else name
 
 
@@ -266,6 +269,7 @@ def _value_attribute(words: Words, column: ColumnText) -> bool:
     elif words.accept("SERIAL", "DEFAULT", "VALUE"):
         column.nullable, column.is_unique, column.auto_increment = False, True, True
     elif words.accept("DEFAULT"):
+        column.has_default = True
         column.default_now = words.next.upper in NOW
         skip_value(words)
     elif words.accept("ON", "UPDATE"):
@@ -469,6 +473,25 @@ def _literal(kind: str, digits: str) -> Default:
 # ------------------------------------------------------------------------------------------------------ the result
 
 
+def with_first_timestamp(
+    columns: tuple[ColumnDefinition, ...], texts: Mapping[str, ColumnText | Unparsed], server: ServerDefaults
+) -> tuple[ColumnDefinition, ...]:
+    """Return the columns of a table after a statement with the definitions `texts`, by names in small letters.
+
+    Without explicit_defaults_for_timestamp, the first TIMESTAMP column gets the time of each statement if it is NOT
+    NULL and has no default. Source: sql/sql_table.cc, promote_first_timestamp_column.
+    """
+    if server.explicit_timestamps:
+        return columns
+    at = next((i for i, column in enumerate(columns) if column.type.startswith("timestamp")), None)
+    if at is None or columns[at].nullable:
+        return columns
+    text = texts.get(columns[at].name.casefold())
+    if not isinstance(text, ColumnText) or text.has_default or text.on_update_now or text.is_generated:
+        return columns
+    return (*columns[:at], replace(columns[at], default_now=True, on_update_now=True), *columns[at + 1 :])
+
+
 def resolved_column(column: ColumnText | Unparsed, setting: TableSetting) -> ParsedColumn:
     """Return a column in a table with these defaults.
 
@@ -535,8 +558,12 @@ def _named_collation(column: ColumnText, setting: TableSetting) -> tuple[str, bo
     server = setting.server
     names_charset = column.charset is not None and column.charset.upper() != "DEFAULT"
     charset = column.charset if names_charset and column.charset else charset_of_collation(setting.collation)
+    is_assumed = setting.collation_is_assumed and not names_charset
+    if column.collation is not None and column.collation.upper() == "DEFAULT":
+        return server.collation_of_charset(charset), is_assumed
     if column.collation is not None:
-        return server.known_collation(column.collation, charset), False
+        is_partial = server.is_partial_collation(column.collation)
+        return server.known_collation(column.collation, charset), is_assumed and is_partial
     if names_charset:
         return server.collation_of_charset(charset), False
     return setting.collation, setting.collation_is_assumed
@@ -552,10 +579,25 @@ def _member_texts(column: ColumnText, collation: str | None, *, is_assumed: bool
         raise UnsupportedFeature(
             "a member of a binary ENUM or SET whose bytes depend on the client's character set", field=column.name
         )
+    if collation is not None and collation != BINARY and not is_assumed:
+        for member in column.members:
+            _check_member(member, column.name, charset_of_collation(collation))
     return tuple(
         member if isinstance(member, str) else _member_text(member, collation or BINARY, is_assumed=is_assumed)
         for member in column.members
     )
+
+
+def _check_member(member: str | bytes, name: str, charset: str) -> None:
+    """Check that a character set has a member: without strict mode a server stores other characters as "?"."""
+    if isinstance(member, bytes) or member.isascii():
+        return
+    try:
+        charset_named(charset).encode(member)
+    except UnicodeEncodeError as exc:
+        raise UnsupportedFeature(
+            "an ENUM or SET member cannot be encoded in the column's character set", field=name, found=repr(member)
+        ) from exc
 
 
 def _member_text(member: bytes, collation: str, *, is_assumed: bool) -> str:

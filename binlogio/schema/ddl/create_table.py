@@ -31,6 +31,7 @@ from binlogio.schema.ddl.column_text import (
     resolved_column,
     skip_check,
     skip_references,
+    with_first_timestamp,
 )
 from binlogio.schema.ddl.parsed_table import (
     MOST_COLUMNS,
@@ -107,9 +108,17 @@ class TableOptions:
                     found=collation,
                 )
             return collation
-        if charset is not None:
-            return usual if (self.charset or "").upper() == "DEFAULT" else server.collation_of_charset(charset)
-        return None
+        if charset is None:
+            return None
+        # MySQL: the collation of the database; MariaDB: the default one of its character set
+        is_usual = (self.charset or "").upper() == "DEFAULT" and not server.is_mariadb
+        return usual if is_usual else server.collation_of_charset(charset)
+
+    def depends_on_usual(self, server: ServerDefaults) -> bool:
+        """Return whether `chosen_collation` depends on `usual`."""
+        if self.collation is not None and self.collation.upper() != "DEFAULT":
+            return self.charset is None and server.is_partial_collation(self.collation)
+        return (self.charset or "").upper() == "DEFAULT"
 
 
 def read_create_body(words: Words) -> TableBody | Like | FromSelect:
@@ -222,12 +231,14 @@ def created_table(body: TableBody, schema: str, name: str, setting: TableSetting
     options = body.options
     chosen = options.chosen_collation(setting.server, setting.collation)
     if chosen is not None:
-        setting = TableSetting(setting.server, chosen)
+        is_assumed = setting.collation_is_assumed and options.depends_on_usual(setting.server)
+        setting = TableSetting(setting.server, chosen, is_assumed)
     columns = [resolved_column(column, setting) for column in body.columns]
+    texts = dict(zip((parsed.column.name.casefold() for parsed in columns), body.columns, strict=True))
     table = ParsedTable(
         schema=schema,
         name=name,
-        columns=tuple(parsed.column for parsed in columns),
+        columns=with_first_timestamp(tuple(parsed.column for parsed in columns), texts, setting.server),
         engine=options.engine or "InnoDB",
         collation=setting.collation,
         collation_is_assumed=setting.collation_is_assumed,
@@ -269,6 +280,7 @@ def begins_key(words: Words) -> bool:
     return (
         words.next.upper in _KEY_WORDS
         or words.sees("PERIOD", "FOR")
+        or words.sees("PERIOD", "IF", "NOT", "EXISTS", "FOR")
         or any(words.sees("VECTOR", second) for second in ("INDEX", "KEY", "("))
     )
 
@@ -307,7 +319,9 @@ def read_key(words: Words) -> Key | None:
 
 def read_period(words: Words) -> Period:
     """Return the period at the place (MariaDB)."""
-    words.accept("PERIOD", "FOR")
+    words.accept("PERIOD")
+    words.accept("IF", "NOT", "EXISTS")
+    words.expect("FOR")
     name = words.name()
     words.expect("(")
     start = words.column_name()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.errors import BinlogError, UnsupportedFeature
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent
     from binlogio.schema.ddl.catalogue import Catalogue, TableName
     from binlogio.schema.ddl.tree import Ddl, Name
+
+# MariaDB's sql/sql_priv.h, OPTION_EXPLICIT_DEF_TIMESTAMP: a bit of the status variable FLAGS2.
+_EXPLICIT_TIMESTAMPS: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,17 @@ def server_of(event: QueryEvent | ExecuteLoadQueryEvent, context: ParseContext) 
         usual = _collation(number)
         pairs += [(charset_of_collation(usual), _collation(used))] if usual is not None else []
     known = tuple((name, collation) for name, collation in pairs if collation is not None)
-    return replace(server, charset_collations=known) if known else server
+    explicit = _explicit_timestamps(event, server)
+    return replace(server, charset_collations=known, sets_explicit_timestamps=explicit)
+
+
+def _explicit_timestamps(event: QueryEvent | ExecuteLoadQueryEvent, server: ServerDefaults) -> bool | None:
+    """Return the session's explicit_defaults_for_timestamp; None if it is not in the log."""
+    if not server.is_mariadb:
+        found = event.status(QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP)
+        return None if found is None else bool(found)
+    flags = event.status(QueryStatus.FLAGS2)
+    return None if flags is None or not server.logs_explicit_timestamps else bool(flags & _EXPLICIT_TIMESTAMPS)
 
 
 def session_of(event: QueryEvent | ExecuteLoadQueryEvent) -> SessionFacts:

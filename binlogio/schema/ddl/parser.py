@@ -268,9 +268,11 @@ def _truncate_table(head: _StatementHead) -> tree.Ddl:
 
 def _create_sequence(head: _StatementHead) -> tree.Ddl:
     table = head.words.table_name()
+    engine = _sequence_engine(head.words.copy())
     sql_type = head.part(_sequence_type)
     return tree.CreateSequence(
         table=table,
+        engine=engine,
         replaces=head.replaces,
         if_not_exists=head.if_not_exists,
         type="bigint" if sql_type is None else sql_type,
@@ -281,6 +283,16 @@ def _create_sequence(head: _StatementHead) -> tree.Ddl:
 def _alter_sequence(head: _StatementHead) -> tree.Ddl:
     table = head.words.table_name()
     return tree.AlterSequence(table, head.part(_sequence_type))
+
+
+def _sequence_engine(words: Words) -> str:
+    """Return the engine that the options of a sequence name."""
+    while not words.ended and not (words.next.kind == "word" and words.sees("ENGINE")):
+        words.take()
+    if not words.accept("ENGINE"):
+        return "InnoDB"
+    words.accept("=")
+    return words.text() if words.next.kind == "text" else words.name()
 
 
 def _sequence_type(words: Words) -> str | None:
@@ -310,7 +322,8 @@ def _create_index(head: _StatementHead) -> tree.Ddl:
     if isinstance(parts, tree.Unparsed):
         return tree.CreateIndex(table, parts)
     is_hash = any(one.upper == "USING" and two.upper == "HASH" for one, two in pairwise(head.words.tokens))
-    return tree.CreateIndex(table, Key(name, parts, is_unique=is_unique, is_hash=is_hash))
+    key = Key(name, parts, is_unique=is_unique, is_hash=is_hash)
+    return tree.CreateIndex(table, key, replaces=head.replaces, if_not_exists=head.if_not_exists)
 
 
 def _drop_index(head: _StatementHead) -> tree.Ddl:

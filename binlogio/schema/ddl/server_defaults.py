@@ -40,12 +40,14 @@ class ServerDefaults:
     """A server's vendor and version, and what follows from them.
 
     `charset_collations` are pairs of a character set and the collation that a session has for it, where it is not the
-    usual one.
+    usual one. `sets_explicit_timestamps` is the session's explicit_defaults_for_timestamp; None for the usual one of
+    the version.
     """
 
     is_mariadb: bool
     version: tuple[int, int, int]
     charset_collations: tuple[tuple[str, str], ...] = ()
+    sets_explicit_timestamps: bool | None = None
 
     @classmethod
     def of(cls, context: ParseContext) -> ServerDefaults:
@@ -78,6 +80,13 @@ class ServerDefaults:
     @property
     def explicit_timestamps(self) -> bool:
         """True if TIMESTAMP columns are nullable by default (explicit_defaults_for_timestamp)."""
+        if self.sets_explicit_timestamps is not None:
+            return self.sets_explicit_timestamps
+        return self.logs_explicit_timestamps
+
+    @property
+    def logs_explicit_timestamps(self) -> bool:
+        """True if events have the session's explicit_defaults_for_timestamp, and it is usually on."""
         return self.version >= ((10, 10, 0) if self.is_mariadb else (8, 0, 2))
 
     @property
@@ -102,6 +111,11 @@ class ServerDefaults:
             return "utf8mb4_general_ci"
         return usual
 
+    @staticmethod
+    def is_partial_collation(name: str) -> bool:
+        """Return whether a name is one of MariaDB's for several character sets."""
+        return name.lower().startswith(_CONTEXT_FREE)
+
     def known_collation(self, name: str, charset: str) -> str:
         """Return a collation by its full, present name.
 
@@ -111,7 +125,7 @@ class ServerDefaults:
             UnsupportedFeature: no server has a collation of that name.
         """
         full = name.lower()
-        if full.startswith(_CONTEXT_FREE):
+        if self.is_partial_collation(name):
             full = f"{charset}_{full}"
         head, mark, rest = full.partition("_")
         full = charset_of_collation(default_collation(head)) + mark + rest

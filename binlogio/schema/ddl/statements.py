@@ -21,7 +21,7 @@ from binlogio.schema.ddl.catalogue import Catalogue, KnownDatabase, KnownTable, 
 from binlogio.schema.ddl.column_text import TableSetting
 from binlogio.schema.ddl.create_table import created_table
 from binlogio.schema.ddl.foreign_keys import cascades_of
-from binlogio.schema.ddl.parsed_table import ParsedTable
+from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.definition import ColumnDefinition
 
@@ -150,7 +150,7 @@ class _Follower:
                 self._change(self._full(statement.table), lambda table: replace(table, columns=altered))
             case tree.CreateIndex():
                 key = _parsed(statement.key)
-                self._change(self._full(statement.table), lambda table: table.with_key(key))
+                self._change(self._full(statement.table), lambda table: _with_index(table, key, statement))
             case tree.DropIndex():
                 index = _parsed(statement.key)
                 self._change(self._full(statement.table), lambda table: table.without_key(index))
@@ -256,8 +256,7 @@ class _Follower:
             for new in statement.new_names:
                 catalogue.forget(self._full(new), reason)
             return
-        collation, _ = self._database_collation(name[0])
-        table = altered_table(known.table, _parsed(statement.clauses), self._server, collation)
+        table = altered_table(known.table, _parsed(statement.clauses), self._server, self._altered_collation(name[0]))
         new_name = (self._schema if table.schema == known.table.schema == "" else table.schema, table.name)
         if new_name != (known.table.schema, known.table.name):
             catalogue.rename_cascades(name, new_name)
@@ -269,7 +268,7 @@ class _Follower:
     def _alter_temporary(self, statement: tree.AlterTable, name: TableName) -> None:
         known, clauses = self._definition(name), _parsed(statement.clauses)
         if known is not None:
-            collation, _ = self._database_collation(name[0])
+            collation = self._altered_collation(name[0])
             known = replace(known, table=altered_table(known.table, clauses, self._server, collation))
         self._rename_temporary(name, name if clauses.name is None else self._full(clauses.name), known)
 
@@ -300,9 +299,15 @@ class _Follower:
 
     def _create_sequence(self, statement: tree.CreateSequence) -> None:
         name = self._full(statement.table)
-        collation, _ = self._database_collation(name[0])
-        columns = _sequence_columns(_parsed(statement.type))
-        table = ParsedTable(schema=name[0], name=name[1], columns=columns, collation=collation)
+        collation, is_assumed = self._database_collation(name[0])
+        table = ParsedTable(
+            schema=name[0],
+            name=name[1],
+            columns=_sequence_columns(_parsed(statement.type)),
+            engine=statement.engine,
+            collation=collation,
+            collation_is_assumed=is_assumed,
+        )
         if statement.is_temporary:
             if not (statement.if_not_exists and self._is_temporary(name)):
                 self._temporary.put(self._session.thread_id, name, KnownTable(table))
@@ -381,15 +386,33 @@ class _Follower:
         """Return the default collation of a database, and whether it is assumed."""
         database = self._catalogue.databases.get(schema)
         known = database.collation if database is not None else None
-        if known is None and schema == self._schema:
-            known = self._session.database_collation
         return (known, False) if known is not None else (self._session.server_collation or self._server.collation, True)
+
+    def _altered_collation(self, schema: str) -> tuple[str, bool]:
+        """Return what CHARACTER SET DEFAULT means in ALTER TABLE, and whether it is assumed.
+
+        In MySQL it is the session's collation_database, which is logged if it is not that of the default database.
+        """
+        if self._server.is_mariadb:
+            return self._database_collation(schema)
+        found = self._session.database_collation
+        return (found, False) if found is not None else self._database_collation(self._schema)
 
 
 def _sequence_columns(sql_type: str) -> tuple[ColumnDefinition, ...]:
     """Return the columns of a sequence whose values have a type."""
     values = SEQUENCE_COLUMNS[:_SEQUENCE_VALUES]
     return (*(replace(column, type=sql_type) for column in values), *SEQUENCE_COLUMNS[_SEQUENCE_VALUES:])
+
+
+def _with_index(table: ParsedTable, key: Key, statement: tree.CreateIndex) -> ParsedTable:
+    """Return the table after CREATE INDEX. An index of a foreign key, which is not known here, may have the name."""
+    if statement.replaces:
+        table = table.without_key(key.name)
+    if not statement.if_not_exists:
+        return table.with_key(key)
+    has_name = any(one.name.casefold() == key.checked_name for one in table.keys)
+    return table if has_name else table.with_key(key.doubtful())
 
 
 def _parsed(part: _T | tree.Unparsed) -> _T:

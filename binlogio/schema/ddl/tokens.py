@@ -33,6 +33,8 @@ MODE_REAL_AS_FLOAT: Final = 1 << 0
 MODE_ANSI_QUOTES: Final = 1 << 2
 MODE_ORACLE: Final = 1 << 9
 """Of MariaDB since 10.3; older servers and MySQL have no other types in it."""
+MODE_MAXDB: Final = 1 << 12
+"""Of MariaDB, and of MySQL before 8.0: TIMESTAMP is another name of DATETIME."""
 MODE_NO_BACKSLASH_ESCAPES: Final = 1 << 20
 
 # ASCII digits and letters, _, $, and U+0080 and above without the no-break space. Written as a complement, because a

@@ -167,7 +167,7 @@ class AlterClauses:
         not known here, may have the name.
         """
         there = {column.name.casefold() for column in table.columns}
-        keys = {key.name.casefold() for key in table.keys}
+        keys = {key.name.casefold() for key in (*table.keys, *self.keys)}
         return replace(
             self,
             columns=tuple(one for one in self.columns if one.applies_to(table)),
@@ -222,6 +222,7 @@ class CreateSequence:
     replaces: bool
     if_not_exists: bool
     type: str | Unparsed = "bigint"
+    engine: str = "InnoDB"
     is_temporary: bool = False
 
 
@@ -239,6 +240,8 @@ class CreateIndex:
 
     table: Name
     key: Key | Unparsed
+    replaces: bool = False
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
