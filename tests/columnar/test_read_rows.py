@@ -73,7 +73,7 @@ def _expected(path: Path, schemas: dict[str, pa.Schema]) -> Counter[str]:
             if not isinstance(event, RowsEvent):
                 continue
             plan = reader.plan(event)
-            types = schemas[f"{plan.schema}.{plan.table}/{len(plan.columns)}"].field("after").type
+            types = schemas[f"{plan.full_name}/{[column.label for column in plan.columns]}"].field("after").type
             for change in reader.rows(event):
                 before, after = change.before, change.applied()
                 record = (plan.full_name, event.header.offset, _image(before, types), _image(after, types))
@@ -87,7 +87,7 @@ def _actual(path: Path) -> tuple[Counter[str], dict[str, pa.Schema]]:
     for table, batch in binlogio.read_tables(path, zero_dates="null", batch_rows=100):
         batch.validate(full=True)
         types = batch.schema.field("after").type
-        schemas[f"{table}/{types.num_fields}"] = batch.schema
+        schemas[f"{table}/{[field.name for field in types]}"] = batch.schema
         for record in batch.to_pylist():
             images = [
                 None if record[side] is None else {name: _plain(value) for name, value in record[side].items()}
