@@ -173,11 +173,15 @@ def _put(table: ParsedTable, columns: list[ColumnDefinition], change: _Change) -
 
 def _with_keys(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) -> ParsedTable:
     gone = {name.casefold() for name in alter.dropped_keys}
+    added = {change.column.column.name.casefold() for change in changes if change.old is None}
+    replaced = added & {name.casefold() for name in alter.dropped}
     keys = []
     for key in table.keys:
         if key.name.casefold() in gone:
             continue
         kept = _over_new_columns(key, alter, changes)
+        if any(name.casefold() in replaced for name, _ in key.parts):
+            kept = key.doubtful()  # the servers keep it, over the new column of that name
         if kept.parts:
             keys.append(replace(kept, name=alter.renamed_keys.get(key.name.casefold(), key.name)))
     table = replace(table, keys=(), period=None if alter.drops_period else _renamed_period(table, alter, changes))

@@ -160,6 +160,13 @@ class AlterClauses:
         """The table with which a partition is exchanged."""
         return None if self.partitions is None else self.partitions.table
 
+    def _is_added_before(self, number: int) -> bool:
+        """Return whether a clause ADD COLUMN IF NOT EXISTS has a column that an earlier clause defines."""
+        clause = self.columns[number]
+        if clause.old is not None or not clause.is_conditional:
+            return False
+        return clause.name.casefold() in {one.name.casefold() for one in self.columns[:number]}
+
     def fitting(self, table: ParsedTable) -> AlterClauses:
         """Return the clauses without those whose IF EXISTS or IF NOT EXISTS does not hold for a table.
 
@@ -170,7 +177,9 @@ class AlterClauses:
         keys = {key.name.casefold() for key in (*table.keys, *self.keys)}
         return replace(
             self,
-            columns=tuple(one for one in self.columns if one.applies_to(table)),
+            columns=tuple(
+                one for i, one in enumerate(self.columns) if one.applies_to(table) and not self._is_added_before(i)
+            ),
             keys=(*self.keys, *(one.doubtful() for one in self.keys_if_not_exists if one.checked_name not in keys)),
             dropped=(*self.dropped, *(name for name in self.dropped_if_exists if name.casefold() in there)),
             renamed={**self.renamed, **{old: new for old, new in self.renamed_if_exists.items() if old in there}},
