@@ -40,6 +40,8 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 # Foreign keys that cascade: a replay of the log, the server's own too, does not give these rows.
 NOT_COMPARED: Final = ("corpus.kid2",)
+# MODIFY to JSON: MySQL writes the documents anew, MariaDB keeps their text.
+NOT_ALIKE: Final = {"mysql97/altered": ("corpus.types",)}
 # What a server of the other vendor cannot have, by case: the reason that it gives.
 CROSSED: Final = {
     "mysql": {
@@ -125,7 +127,8 @@ def test_logs_of_the_other_vendor_end_in_the_same_rows(server: Instance, workers
                 wrong[case.id] = str(exc)
             continue
         found, wanted = tables(server), wanted_of(case)
-        different = [name for name in wanted if as_text(found.get(name)) != as_text(wanted[name])]
+        compared = [name for name in wanted if name not in NOT_ALIKE.get(case.id, ())]
+        different = [name for name in compared if as_text(found.get(name)) != as_text(wanted[name])]
         if different or reason is not None:
             wrong[case.id] = different
 
