@@ -10,6 +10,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.dotted_names import dotted_name
 from binlogio.replay import SqliteTarget, replay
 from hostile_statements import BYTES, SCHEMAS, TABLES, TEXTS, quoted
 
@@ -79,7 +80,9 @@ def test_names_and_values_come_back_as_they_were(tmp_path: Path, image: str) -> 
             for n in found
         }
 
-    assert found == {f"{schema}.{name}": [tuple(row.values()) for row in ROWS] for schema in SCHEMAS for name in TABLES}
+    assert found == {
+        dotted_name(schema, name): [tuple(row.values()) for row in ROWS] for schema in SCHEMAS for name in TABLES
+    }
     assert columns == {("id", COLUMN, OTHER)}
 
 
@@ -95,7 +98,7 @@ def test_statements_that_name_tables_mean_these_and_no_others(tmp_path: Path) ->
     with closing(replayed(tmp_path, ServerVariables(binlog_row_metadata="FULL"), *ddl)) as connection:
         found = {name: len(rows) for name, rows in content(connection).items()}
 
-    wanted = {f"{one}.{name}": len(ROWS) for one in SCHEMAS[:2] for name in TABLES}
-    del wanted[f"{schema}.{TABLES[0]}"], wanted[f"{schema}.{TABLES[1]}"]
-    wanted |= {f"{other}.new {TABLES[1]}": len(ROWS), f"{schema}.{TABLES[2]}": 0}
+    wanted = {dotted_name(one, name): len(ROWS) for one in SCHEMAS[:2] for name in TABLES}
+    del wanted[dotted_name(schema, TABLES[0])], wanted[dotted_name(schema, TABLES[1])]
+    wanted |= {dotted_name(other, f"new {TABLES[1]}"): len(ROWS), dotted_name(schema, TABLES[2]): 0}
     assert found == wanted
