@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.dotted_names import dotted_name
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import ReplayError, UnsupportedFeature
 from binlogio.replay.targets.sqlite.catalogue import (
     NO_FACTS,
@@ -264,9 +264,9 @@ class _DdlStatement:
         """Remove all tables of a schema."""
         self._see_all_chosen()
         self._follow()
-        prefix = f"{self._wanted.schema(schema)}."
+        target = self._wanted.schema(schema)
         for name in table_names(self._connection) if self._step.is_wanted else ():
-            if name.startswith(prefix):
+            if split_name(name)[0] == target:
                 self._connection.execute(f"DROP TABLE {quoted(name)}")
         return True
 
@@ -382,7 +382,7 @@ class _DdlStatement:
         return self._connection.execute(sql).fetchone() is None
 
     def _target(self, name: TableName) -> str:
-        return f"{self._wanted.schema(name[0])}.{name[1]}"
+        return dotted_name(self._wanted.schema(name[0]), name[1])
 
     @staticmethod
     def _refused(name: TableName, reason: str) -> ReplayError:
