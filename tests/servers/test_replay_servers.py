@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 # Foreign keys that cascade: a replay of the log, the server's own too, does not give these rows.
 NOT_COMPARED: Final = ("corpus.kid2",)
-# MODIFY to JSON: MySQL writes the documents anew, MariaDB keeps their text.
+# MODIFY to JSON: MySQL normalizes the documents, MariaDB keeps their text.
 NOT_ALIKE: Final = {"mysql97/altered": ("corpus.types",)}
 # What a server of the other vendor cannot have, by case: the reason that it gives.
 CROSSED: Final = {
