@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import re
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
@@ -15,7 +13,7 @@ from binlogio.event_filter import has_gtid, like_numbers, parse_gtid
 from binlogio.frozen import dataclass
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.statement_scope import scope_of, statement_words
-from binlogio.selection.table_names import TableNames
+from binlogio.selection.table_names import TableNames, named_in
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -97,10 +95,8 @@ class GroupChoice:
         if not self.names.wants_database(database):
             return False
         text = sql.decode("utf-8", "replace")
-        if self.tables and not any(_names_table(text, glob) for glob in self.tables):
-            return False
-        if not self.tables and not any(_names_table(text, glob) for glob in self.exclude_tables):
-            return True
+        if not named_in(self.tables or self.exclude_tables, database, text):
+            return not self.tables
         tables = _changed_tables(text, database)
         named = TableNames((), self.tables, self.exclude_tables)
         return not tables or any(named.wants(*name) for name in tables)
@@ -129,13 +125,6 @@ class GroupChoice:
 
 
 EVERY_GROUP: Final = GroupChoice()
-_WORDS: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
-
-
-def _names_table(sql: str, glob: str) -> bool:
-    """Return whether a word or a quoted name of the statement matches the table name of a glob pattern."""
-    name = glob.rpartition(".")[2]
-    return any(fnmatchcase(quoted.replace("``", "`") or word, name) for quoted, word in _WORDS.findall(sql))
 
 
 def _changed_tables(sql: str, database: str) -> tuple[TableName, ...]:

@@ -11,9 +11,7 @@ The logs are in the order in which they were given.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.columnar.splits.skipped_events import SkippedEvent, skipped_events
@@ -26,7 +24,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.replay import statements
-from binlogio.selection.table_names import matches
+from binlogio.selection.table_names import is_of_all_tables, matches, named_in
 from binlogio.series.continuity import continues, series_gap
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
@@ -55,7 +53,6 @@ _DECODED: Final = (
 _MOST_NAMES: Final = 3
 _MOST_BODIES: Final = 10_000  # the limit of the cache of table maps
 _TABLE_ID_SIZE: Final = 6
-_WORD: Final = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
 _FIRST_EVENT: Final = len(BINLOG_MAGIC)
 
 
@@ -527,7 +524,7 @@ def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[
                         names.add(dotted_name(one.schema, one.table))
                         left = [glob for glob in left if not matches(glob, one.schema, one.table)]
                     elif isinstance(one, QueryEvent):
-                        left = [pattern for pattern in left if not may_name(one, pattern)]
+                        left = unnamed(left, one)
         except BinlogFormatError:
             return [], []  # the error is raised when the log is read
     return left, sorted(names)
@@ -544,15 +541,11 @@ def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:
     return is_known
 
 
-def may_name(event: QueryEvent, pattern: str) -> bool:
-    """Return whether a statement has words that match a pattern, so that it may change such a table.
+def unnamed(globs: Iterable[str], event: QueryEvent) -> list[str]:
+    """Return the globs of which a statement names no table, so that it does not change such a table.
 
-    False if the pattern matches any table name (`*`): then only rows events are considered.
+    A glob of all tables (`*`) is always returned: only rows events are considered for it.
     """
-    schema, _, table = pattern.rpartition(".")
-    if not table.strip("*?"):
-        return False
-    found = _WORD.findall(event.sql.decode("utf-8", "replace"))
-    words = {quoted.replace("``", "`") or word for quoted, word in found}
-    has_schema = any(fnmatchcase(word, schema) for word in (*words, event.schema))
-    return has_schema and any(fnmatchcase(word, table) for word in words)
+    some = [glob for glob in globs if not is_of_all_tables(glob)]
+    named = named_in(some, event.schema, event.sql.decode("utf-8", "replace")) if some else ()
+    return [glob for glob in globs if glob not in named]

@@ -47,7 +47,7 @@ from binlogio.replay.start_position import (
     LogPlace,
     SkippedPart,
     check_identity,
-    may_name,
+    unnamed,
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
@@ -791,7 +791,7 @@ class TransactionReader:
             group.in_transaction = True
             return
         if self._unmatched:
-            self._unmatched = [pattern for pattern in self._unmatched if not may_name(event, pattern)]
+            self._unmatched = unnamed(self._unmatched, event)
         statement = statements.recognize(event.sql)
         if isinstance(statement, statements.Begin):
             group.in_transaction = True

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Final, Union
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
-from binlogio.schema.catalogue import DefinitionCatalogue
 from binlogio.schema.collations import BINARY, charset_of_collation, default_collation
 from binlogio.schema.ddl.catalogue import Catalogue, TableName
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
@@ -34,6 +33,7 @@ from binlogio.schema.definition import TableDefinition
 from binlogio.values.charsets import UNKNOWN_CHARSET
 
 if TYPE_CHECKING:
+    from binlogio.schema.catalogue import DefinitionCatalogue
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.ddl.tokens import Token
@@ -313,6 +313,8 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
         return definitions
     if isinstance(definitions, Mapping):
         return GivenDefinitions(definitions)
+    from binlogio.schema.catalogue import DefinitionCatalogue  # noqa: PLC0415 - few readers have one
+
     path = Path(definitions)
     try:
         text = _read_bytes(path).decode("utf-8-sig")

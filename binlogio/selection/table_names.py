@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _CHARACTER: Final = re.compile(r".", re.DOTALL)
 _QUOTED: Final = re.compile(r"`(?:[^`]|``)*`|.", re.DOTALL)
+_WORD: Final = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,31 @@ class TableNames:
 def matches(glob: str, database: str, table: str) -> bool:
     """Return whether a glob matches a table."""
     return any(fnmatchcase(database, one) and fnmatchcase(table, other) for one, other in _parts(glob))
+
+
+def named_in(globs: Iterable[str], database: str, sql: str) -> set[str]:
+    """Return the globs of which a statement with this default database has words that match database and table.
+
+    The statement is not parsed: all text between two quotes counts as a name, in comments and values as well.
+    """
+    tables = set(_WORD.findall(sql))
+    for quote in ("`", '"'):
+        tables.update(part.replace("\0", quote) for part in sql.replace(2 * quote, "\0").split(quote))
+    schemas = {*tables, database}
+    return {
+        glob
+        for glob in globs
+        if any(_has_match(other, tables) and _has_match(one, schemas) for one, other in _parts(glob))
+    }
+
+
+def is_of_all_tables(glob: str) -> bool:
+    """Return whether a glob matches every table of a database."""
+    return any(not other.strip("*?") for _, other in _parts(glob))
+
+
+def _has_match(glob: str, names: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, glob) for name in names)
 
 
 @lru_cache(maxsize=1 << 10)

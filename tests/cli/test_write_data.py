@@ -145,6 +145,14 @@ def test_the_ddl_comes_first_in_the_log(tmp_path: Path) -> None:
     assert queries[1].sql.decode().endswith("/*!50100 PARTITION BY HASH (id) */")
 
 
+def test_names_of_tables_may_contain_dots(tmp_path: Path) -> None:
+    """They are quoted as in the options that select tables."""
+    assert write(tmp_path, "t.csv", "id\n1\n", "--table", "`a.b`.`c`", "--primary-key", "id").exit_code == 0
+
+    (name,) = {(row["schema"], row["table"]) for row in records(tmp_path, "`a.b`.c").to_pylist()}
+    assert name == ("a.b", "c")
+
+
 def test_mariadb_gets_the_same_rows(tmp_path: Path) -> None:
     """Its JSON is text."""
     ddl = DDL.replace(", vec VECTOR(2)", "")

@@ -205,6 +205,11 @@ def test_filter_that_contradicts_itself_is_empty() -> None:
         ({"tables": ("orders",)}, "DELETE x, orders FROM x, orders", True),
         ({"tables": ("orders",)}, "DELETE x, y FROM x, y", False),
         ({"tables": ("shop.*",), "exclude_tables": ("x",)}, "ALTER TABLE x ADD a INT", False),
+        ({"tables": ("a.`b.c`",)}, "ALTER TABLE a.`b.c` ADD d INT", True),
+        ({"tables": ("a.`b.c`",)}, "ALTER TABLE `a.b`.c ADD d INT", False),
+        ({"tables": ("my-*",)}, 'ALTER TABLE "my-table" ADD a INT', True),  # with ANSI_QUOTES
+        ({"tables": ("x",)}, "INSERT INTO y VALUES ('`'), (\"it's `x`\")", False),
+        ({"tables": ("my-x",)}, "DROP TABLE /* ` */ `my-x`", True),
     ],
 )
 def test_statements_are_selected_by_the_tables_that_they_change(

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import ReplayFilter, SqliteTarget, replay
+from binlogio.replay.start_position import unknown_tables
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio_cli.main import cli
 from logs import log, query
@@ -130,6 +131,18 @@ def test_database_is_dropped_only_where_all_its_tables_are_chosen(
         return
 
     assert bool(executed(tmp_path, "DROP DATABASE prod", tables=tables, exclude_tables=exclude)) is found
+
+
+@pytest.mark.parametrize(
+    ("glob", "is_found"),
+    [("a", True), ("prod.a", True), ("prod.`a`", True), ("prod.`x.y`", True), ("b", False), ("prod.*", False)],
+)
+def test_tables_that_only_statements_name_are_found(tmp_path: Path, glob: str, is_found: bool) -> None:
+    """But not by a glob of all tables."""
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(log(query("TRUNCATE a", "prod"), query("DROP TABLE prod.`x.y`")))
+    with binlogio.open(path) as reader:
+        assert unknown_tables(reader, [glob]) == ([] if is_found else [glob], [])
 
 
 def test_refused_statement_before_the_start_does_not_count(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from binlogio.dotted_names import split_name
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.options import ServerVariables
 from binlogio.storage.new_file import missing_folders, removed_if_empty
@@ -232,8 +233,8 @@ def _scripts(scripts: tuple[str, ...], overrides: dict[str, Any]) -> WriteRun:
 
 
 def _table_name(table: str | None) -> tuple[str, str]:
-    schema, dot, name = (table or "").partition(".")
-    if not (schema and dot and name):
+    schema, name = split_name(table or "")
+    if not (schema and name):
         raise click.UsageError(
             f"--from needs --table SCHEMA.NAME; found {table!r}" if table else "--from needs --table."
         )
