@@ -108,6 +108,8 @@ GROUP_STARTS: Final = (
 )
 """Types of events that begin a group, in logs of current servers; the kernel searches for these."""
 
+LOG_ENDS: Final = (EventType.STOP_EVENT, EventType.ROTATE_EVENT)
+
 
 class HeaderFlag(IntFlag):
     """libs/mysql/binlog/event/binlog_event.h, LOG_EVENT_*_F; MariaDB: sql/log_event.h."""

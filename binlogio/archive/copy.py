@@ -35,6 +35,7 @@ from binlogio.constants import (
     BINLOG_MAGIC,
     CHECKSUM_SIZE,
     HEADER_SIZE,
+    LOG_ENDS,
     SERVER_ID_BYTES,
     TIMESTAMP_BYTES,
     TYPE_CODE_AT,
@@ -76,7 +77,6 @@ _OF_HEAD: Final = frozenset((
     EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT, EventType.BINLOG_CHECKPOINT_EVENT,
     EventType.START_ENCRYPTION_EVENT,
 ))  # fmt: skip
-_OF_END: Final = frozenset((EventType.ROTATE_EVENT, EventType.STOP_EVENT))
 _CLOCK_EVENTS: Final = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
 _CLOCK_AT: Final = HEADER_SIZE + 1 + 16 + 8  # logical_timestamp_typecode; last_committed and sequence_number follow it
 _CLOCK_SIZE: Final = 1 + 8 + 8
@@ -632,7 +632,7 @@ class LogCopier:
         """Copy an event that is outside of groups."""
         event = bare_event(batch.data, int(batch.starts[number]), int(batch.sizes[number]), self._has_checksum)
         code = event[TYPE_CODE_AT]
-        if code in _OF_END:
+        if code in LOG_ENDS:
             self._end = event
             return
         if self._at_head and code in _OF_HEAD:

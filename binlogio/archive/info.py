@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
-from zlib import crc32
 
 from binlogio.archive.event_batches import likely_headers
 from binlogio.columnar.event_reader import EventSelection, read_transactions
@@ -23,12 +22,13 @@ from binlogio.constants import (
     ENCRYPTED_MAGIC,
     GROUP_STARTS,
     HEADER_SIZE,
+    LOG_ENDS,
     EventType,
     HeaderFlag,
 )
 from binlogio.errors import BinlogError, TruncatedEvent, UnsupportedFeature
 from binlogio.events import codec_for
-from binlogio.events.base import parse_header
+from binlogio.events.base import has_right_checksum, parse_header
 from binlogio.events.control import RotateEvent
 from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent, StartV3Event
 from binlogio.events.gtid import PreviousGtidsEvent
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 _TAIL_SIZES: Final = (1 << 12, 1 << 16)
 """Bytes at the end of a log that are read for its last events; the second size if no GTID is in the first."""
-_ENDS: Final = (EventType.ROTATE_EVENT, EventType.STOP_EVENT)
 _ANY_GTID: TypeAlias = Gtid | MariadbGtid
 _Sources: TypeAlias = dict[tuple[int, int], MariadbGtid]
 """The last MariaDB GTID of each domain and server."""
@@ -282,7 +281,7 @@ def _read_tail(opened: OpenedLog, found: _Ends, context: ParseContext) -> None:
         if places:
             frame = _frame(data, places[-1], start, context)
             info = replace(found.info, last_event=frame.header.timestamp)
-            if frame.header.type_code in _ENDS:
+            if frame.header.type_code in LOG_ENDS:
                 event = _parsed(frame)
                 is_rotate = isinstance(event, RotateEvent)
                 info = replace(info, ends_with="rotate" if is_rotate else "stop")
@@ -347,8 +346,7 @@ def _is_whole(data: bytes, at: int, end: int, context: ParseContext) -> bool:
         return True
     if end - at < HEADER_SIZE + CHECKSUM_SIZE:
         return False
-    checksum = int.from_bytes(data[end - CHECKSUM_SIZE : end], "little")
-    return crc32(memoryview(data)[at : end - CHECKSUM_SIZE]) == checksum
+    return has_right_checksum(memoryview(data)[at:end])
 
 
 def _gtids_between(ends: _Ends, following: _Ends) -> str | None:

@@ -18,7 +18,6 @@ import tempfile
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from binlogio.archive.read_check import ReadCheck, unreadable_text
 from binlogio.columnar.windows import Window
 from binlogio.constants import (
     BINLOG_MAGIC,
-    CHECKSUM_SIZE,
     EVENT_SIZE_BYTES,
     GROUP_STARTS,
     HEADER_SIZE,
@@ -37,6 +35,7 @@ from binlogio.constants import (
     EventType,
 )
 from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.events.base import has_right_checksum
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
 from binlogio.implementation import is_compiled
@@ -435,7 +434,7 @@ def _shift_of(opened: OpenedLog, offset: int, end: int, context: ParseContext) -
     if len(event) < size or not log_pos:
         return None
     event = event[:size]
-    if context.has_checksum and crc32(event[:-CHECKSUM_SIZE]) != int.from_bytes(event[-CHECKSUM_SIZE:], "little"):
+    if context.has_checksum and not has_right_checksum(event):
         return None
     shift = (log_pos - offset - size) & _LOW_BITS
     at, until = offset + size, offset + size + (1 if shift == 0 else _HORIZON)

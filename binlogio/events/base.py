@@ -17,10 +17,12 @@ from __future__ import annotations
 import struct
 from dataclasses import fields, replace
 from typing import Final, Generic, TypeVar
+from zlib import crc32
 
 from construct import Construct, ConstructError, GreedyBytes, Int8ul, Int16ul, Int32ul, Struct
 
 from binlogio.constants import (
+    CHECKSUM_SIZE,
     HEADER_SIZE,
     HEADER_SIZE_V1,
     ChecksumAlgorithm,
@@ -207,6 +209,17 @@ def build_header(header: EventHeader, context: ParseContext = DEFAULT_CONTEXT) -
         return raw
     size = context.header_size_of(header.type_code)
     return (raw + header.extra).ljust(size, b"\0")[:size]
+
+
+def event_checksums(event: bytes | memoryview) -> tuple[int, int]:
+    """Return the CRC32 that is stored at the end of an event, and that of its other bytes."""
+    return int.from_bytes(event[-CHECKSUM_SIZE:], "little"), crc32(memoryview(event)[:-CHECKSUM_SIZE])
+
+
+def has_right_checksum(event: bytes | memoryview) -> bool:
+    """Return whether an event ends with the CRC32 of its other bytes."""
+    stored, computed = event_checksums(event)
+    return stored == computed
 
 
 E = TypeVar("E")

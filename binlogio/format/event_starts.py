@@ -12,10 +12,10 @@ events are read here; the reader parses their bodies.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
-from zlib import crc32
 
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, HEADER_SIZE_V1, LOG_POS_BYTES
+from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, HEADER_SIZE, HEADER_SIZE_V1, LOG_POS_BYTES
 from binlogio.errors import PositionError
+from binlogio.events.base import has_right_checksum
 from binlogio.format.framing import EventFrame, EventFramer
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _looks_right(opened: OpenedLog, offset: int, *, has_checksum: bool) -> bool:
         return False
     if has_checksum and size <= _MOST_SUMMED:
         event = _read_at(opened, offset, size)
-        return len(event) == size and crc32(event[:-CHECKSUM_SIZE]) == int.from_bytes(event[-CHECKSUM_SIZE:], "little")
+        return len(event) == size and has_right_checksum(event)
     after = offset + size
     header = _read_at(opened, after, HEADER_SIZE)
     if len(header) < HEADER_SIZE:

@@ -13,12 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventType
 from binlogio.errors import BinlogError, ChangedLogs, Hint, MissingLogs
 from binlogio.event_filter import has_gtid
-from binlogio.events.base import parse_header
+from binlogio.events.base import has_right_checksum, parse_header
 from binlogio.events.format_description import server_version_numbers
 from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tag, Tsid, Uuid
 from binlogio.gtid.identifiers import GNO_END
@@ -610,7 +609,7 @@ def is_followed_by(log: LogFile, head: LogHead, following: LogFile, after: LogHe
         and header.event_size == size
         and raw[LOG_POS_BYTES] == (end & 0xFFFFFFFF).to_bytes(4, "little")
         and raw[HEADER_SIZE + _ROTATE_POSITION_SIZE : size - tail] == name
-        and (not tail or crc32(raw[:-tail]) == int.from_bytes(raw[-tail:], "little"))
+        and (not tail or has_right_checksum(raw))
         and head.server_id == after.server_id == header.server_id
         and head.context.is_mariadb == after.context.is_mariadb
         and abs(after.created - header.timestamp) <= _MOST_ROTATION_S

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import GROUP_STARTS, EventType, HeaderFlag
+from binlogio.constants import GROUP_STARTS, LOG_ENDS, EventType, HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events import codec_for
 from binlogio.events.gtid import PreviousGtidsEvent
@@ -39,7 +39,6 @@ HEAD_EVENTS: Final = (
     EventType.MARIADB_GTID_LIST_EVENT,
     EventType.BINLOG_CHECKPOINT_EVENT,
 )
-_ENDS: Final = (EventType.STOP_EVENT, EventType.ROTATE_EVENT)
 _GTID_HEADS: Final = (EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
 LastGtids = dict[tuple[int, int], MariadbGtid]
 """The last MariaDB GTID of each domain and server."""
@@ -121,7 +120,7 @@ def head_of(opened: OpenedLog, keyring: Keyring | None = None, *, verify_checksu
                 event: Any = codec_for(header.type_code).parse(header, frame.body, frame.context)
                 return replace(found, first_gtid=None if event.gtid is None else str(event.gtid), has_groups=True)
             elif header.type_code not in HEAD_EVENTS:
-                return replace(found, has_groups=header.type_code not in _ENDS)
+                return replace(found, has_groups=header.type_code not in LOG_ENDS)
             elif header.type_code in _GTID_HEADS:
                 found = replace(found, gtid_frame=frame)
             elif header.type_code == EventType.START_ENCRYPTION_EVENT:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import zlib
 from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +26,6 @@ from construct import Bytes, Const, Error, Int8ul, Padded, Pass, RepeatUntil, St
 
 from binlogio.constants import (
     BINLOG_MAGIC,
-    CHECKSUM_SIZE,
     ENCRYPTED_MAGIC,
     EVENT_SIZE_BYTES,
     HEADER_SIZE,
@@ -36,7 +34,7 @@ from binlogio.constants import (
     HeaderFlag,
 )
 from binlogio.errors import BadMagic, BinlogFormatError, Hint, TruncatedEvent, UnsupportedFeature
-from binlogio.events.base import parse_header
+from binlogio.events.base import has_right_checksum, parse_header
 from binlogio.events.mariadb import StartEncryptionEvent
 from binlogio.frozen import dataclass
 from binlogio.primitives import BAD_BYTES, Bytes8, Utf8
@@ -379,8 +377,7 @@ def _sense(plain: bytes, offset: int) -> int:
     """Return 2 for a valid event, 1 for a possible event (of a relay log without checksums), 0 for random bytes."""
     header = parse_header(plain, offset)
     end = (offset + len(plain)) & 0xFFFFFFFF
-    checksum = int.from_bytes(plain[-CHECKSUM_SIZE:], "little")
-    if header.log_pos == end or zlib.crc32(memoryview(plain)[:-CHECKSUM_SIZE]) == checksum:
+    if header.log_pos == end or has_right_checksum(plain):
         return _IS_EVENT
     return int(isinstance(header.event_type, EventType) and not header.flags & ~_KNOWN_FLAGS)
 

@@ -9,14 +9,22 @@ from __future__ import annotations
 
 from itertools import compress
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
 from binlogio.columnar.windows import WINDOW_SIZE, Window, least_for
-from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType, HeaderFlag
-from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_SIZE,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    LOG_ENDS,
+    TYPE_CODE_AT,
+    EventType,
+    HeaderFlag,
+)
+from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, UnsupportedFeature
 from binlogio.event_filter import HIGHEST
 from binlogio.events import codec_for
-from binlogio.events.base import EventHeader
+from binlogio.events.base import EventHeader, event_checksums, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
@@ -44,8 +52,6 @@ if TYPE_CHECKING:
 _BEGIN: Final = b"\0BEGIN"  # the schema name ends with a zero byte
 _HEAD_SIZE: Final = 1 << 20
 _IS_STATEMENT: Final = bytes(code in (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT) for code in range(256))
-_ENDS: Final = (EventType.STOP_EVENT, EventType.ROTATE_EVENT)
-_TYPE_BYTE: Final = 4  # of an event header
 _OTHER_HEADS: Final = HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL
 
 
@@ -105,7 +111,7 @@ def _catalogue_log(
     except BinlogFormatError as exc:
         damage = exc
     progress = LogProgress.at(log, reached, log_identity(log, keyring), keyring)
-    is_complete = reached == log_size(log, keyring) and (not is_last or last_type in _ENDS)
+    is_complete = reached == log_size(log, keyring) and (not is_last or last_type in LOG_ENDS)
     stored = progress.completed(is_complete=is_complete, last_gtid=None).to_json()
     if known is None:
         _check_order(catalogue, progress)
@@ -258,10 +264,14 @@ def _scanned(
                     continue
                 body = bytes(window.view[start + HEADER_SIZE : stop])
                 event = _statement(codes[number], body, context)
-                if event is not None and tail:
-                    _check(window.view[start : stop + tail], offsets[number])
-                if event is not None:
-                    yield offsets[number], codes[number], times[number], event
+                if event is None:
+                    continue
+                stored, computed = event_checksums(window.view[start : stop + tail])
+                if tail and stored != computed:
+                    raise ChecksumMismatch(
+                        offset=offsets[number], expected=stored, actual=computed, event_type=event_name(codes[number])
+                    )
+                yield offsets[number], codes[number], times[number], event
             if index.end == window.offset and not window.fill(window.held + 1):
                 return
             window.take(index.end - window.offset)
@@ -270,26 +280,13 @@ def _scanned(
         opened.close()
 
 
-def _check(event: memoryview, offset: int) -> None:
-    """Compare the checksum of a statement, whose damage would be a wrong definition of a table.
-
-    Raises:
-        BinlogFormatError: it is wrong.
-    """
-    stored, computed = int.from_bytes(event[-CHECKSUM_SIZE:], "little"), crc32(event[:-CHECKSUM_SIZE])
-    if stored != computed:
-        raise BinlogFormatError(
-            "the checksum of a statement is wrong", offset=offset, expected=hex(stored), found=hex(computed)
-        )
-
-
 def _end_of_other_event(window: Window, log: LogFile, opened: OpenedLog) -> int | None:
     """Return the end of a large event that is no statement, if it is not in the window, so that it need not be read."""
     if window.held < HEADER_SIZE or not opened.seekable or log.size is None:
         return None
     size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little")
     end = window.offset + size
-    is_statement = _IS_STATEMENT[window.view[_TYPE_BYTE]]
+    is_statement = _IS_STATEMENT[window.view[TYPE_CODE_AT]]
     return None if is_statement or size <= window.held or end > log.size else end
 
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
-from zlib import crc32
 
 from binlogio.columnar.windows import Window
 from binlogio.constants import (
-    CHECKSUM_SIZE,
     EVENT_SIZE_BYTES,
     GROUP_STARTS,
     HEADER_SIZE,
@@ -21,6 +19,7 @@ from binlogio.constants import (
     EventType,
 )
 from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.events.base import has_right_checksum
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
 
@@ -283,14 +282,10 @@ def _ends_whole(opened: OpenedLog, end: int, *, has_checksum: bool) -> bool:
     while found >= 0:
         start = found - LOG_POS_BYTES.start
         size = int.from_bytes(data[start:][EVENT_SIZE_BYTES], "little")
-        if size == len(data) - start and (not has_checksum or _has_its_checksum(data[start:])):
+        if size == len(data) - start and (not has_checksum or has_right_checksum(data[start:])):
             return True
         found = data.find(ends, found + 1)
     return False
-
-
-def _has_its_checksum(event: bytes) -> bool:
-    return crc32(event[:-CHECKSUM_SIZE]) == int.from_bytes(event[-CHECKSUM_SIZE:], "little")
 
 
 def _has_right_checksums(opened: OpenedLog, offset: int) -> bool:

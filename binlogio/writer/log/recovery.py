@@ -20,7 +20,6 @@ rules section 7.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +38,7 @@ from binlogio.constants import (
 )
 from binlogio.errors import BinlogError, BinlogFormatError, Hint, UnsupportedFeature, WriterStateError
 from binlogio.events import codec_for
-from binlogio.events.base import event_name
+from binlogio.events.base import event_name, has_right_checksum
 from binlogio.events.control import RotateEvent, StopEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
@@ -344,9 +343,7 @@ def _next_event(storage: LogStorage, name: str, start: int, context: ParseContex
 def _is_whole(raw: bytes, context: ParseContext) -> bool:
     if raw[TYPE_CODE_AT] not in _KNOWN_TYPES:
         return False
-    return not context.has_checksum or zlib.crc32(raw[:-CHECKSUM_SIZE]) == int.from_bytes(
-        raw[-CHECKSUM_SIZE:], "little"
-    )
+    return not context.has_checksum or has_right_checksum(raw)
 
 
 def _has_hole(storage: LogStorage, name: str, start: int, end: int) -> bool:
