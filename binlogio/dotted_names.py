@@ -1,4 +1,4 @@
-"""The name of a table as one text, `schema.table`; a part that contains a dot or a backtick is in backticks.
+"""Names of tables in texts. As one text: `schema.table`; a part that contains a dot or a backtick is in backticks.
 
 name := part "." part           part := text | "`" text with "``" for a backtick "`"
 """
@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 _QUOTED: Final = re.compile(r"`((?:[^`]|``)*)`\.(.*)", re.DOTALL)
+_WORD: Final = re.compile(r"[\w$]+")
 
 
 def dotted_name(schema: str, table: str) -> str:
@@ -23,6 +24,20 @@ def split_name(name: str) -> tuple[str, str]:
     if len(table) > 1 and table[0] == table[-1] == "`":
         table = table[1:-1].replace("``", "`")
     return schema, table
+
+
+def canonical_name(name: str) -> str:
+    """Return the name of a table, with or without backticks, as `dotted_name` does; a name without a dot is kept."""
+    schema, table = split_name(name)
+    return dotted_name(schema, table) if table else name
+
+
+def possible_names(sql: str) -> set[str]:
+    """Return all words of a statement, and all texts between its quotes: the names in it are among them."""
+    found = set(_WORD.findall(sql))
+    for quote in ("`", '"'):
+        found.update(part.replace("\0", quote) for part in sql.replace(2 * quote, "\0").split(quote))
+    return found
 
 
 def _part(text: str) -> str:

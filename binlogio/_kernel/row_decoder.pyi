@@ -157,7 +157,9 @@ class MappedTable:
     event: TableMapEvent
     images: ImagePlan | None
     pos: int
-    def __init__(self, key: bytes, schema: bytes, table: bytes, text: bytes, event: TableMapEvent) -> None: ...
+    def __init__(
+        self, key: bytes, schema: bytes, table: bytes, full_name: bytes, text: bytes, event: TableMapEvent
+    ) -> None: ...
 
 class KnownStatus:
     key: bytes

@@ -30,6 +30,7 @@ from binlogio.columnar.transaction_records import (
     transaction_records,
 )
 from binlogio.constants import EventType, QueryStatus
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EVERY_EVENT, AllExcept, EventFilter
 from binlogio.events import EVENT_CODECS, RowsEvent
@@ -430,8 +431,10 @@ def _mapped_table(body: bytes, context: ParseContext) -> MappedTable | None:
 def _table(event: TableMapEvent, key: bytes) -> MappedTable:
     from binlogio._kernel.row_decoder import MappedTable  # noqa: PLC0415 - the kernel is optional
 
-    text = body_text(event)
-    return MappedTable(key, _utf8(event.schema), _utf8(event.table), _utf8(text[text.index(",") : -1]), event)
+    schema, table = event.schema, event.table
+    text, full_name = body_text(event), dotted_name(schema, table)
+    text = text[text.index(",") : -1]
+    return MappedTable(key, _utf8(schema), _utf8(table), _utf8(full_name), _utf8(text), event)
 
 
 def _known_status(context: ParseContext) -> Callable[[int, bytes], KnownStatus | None]:

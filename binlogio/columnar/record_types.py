@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from binlogio.arrow.types import ColumnSpec, column_spec
-from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.options import DEFAULT_LIMITS, Limits
@@ -142,7 +141,7 @@ class RecordType:
         if missing:
             raise BinlogFormatError(
                 "unknown column",
-                field=dotted_name(plan.schema, plan.table),
+                field=plan.full_name,
                 expected=", ".join(labels),
                 found=", ".join(missing),
                 hint=Hint.UNNAMED_COLUMNS if "@1" in labels else None,
@@ -154,7 +153,7 @@ class RecordType:
         if len(set(names)) < len({column.label for column in columns}):
             raise UnsupportedFeature(
                 "names of columns that are not text are equal to other names as escapes",
-                field=f"{plan.schema}.{plan.table}",
+                field=plan.full_name,
                 found=", ".join(names),
             )
         image = pa.struct([pa.field(name, spec.type) for name, spec in zip(names, kept, strict=True)])

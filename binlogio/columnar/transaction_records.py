@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.columnar.event_records import WantsTable, statement_text, transaction_number
+from binlogio.dotted_names import split_name
 from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events import RowsEvent
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
@@ -183,7 +184,7 @@ def commit_times(event: BinlogEvent) -> tuple[int | None, int | None]:
 def _finished(
     group: _TransactionRecord, file: str, end: int, tables: WantsTable | None, where: EventFilter
 ) -> Iterator[tuple[object, ...]]:
-    if tables is not None and not any(tables(*name.split(".", 1)) for name in group.tables):
+    if tables is not None and not any(tables(*split_name(name)) for name in group.tables):
         return
     if where and not (
         group.pos in where.pos
@@ -207,7 +208,7 @@ def group_change(reader: BinlogReader, event: BinlogEvent, counts: RowCounter) -
         plan = reader.plan(event)
         return GroupChange(
             op=event.operation.op,
-            table=f"{plan.schema}.{plan.table}",
+            table=plan.full_name,
             rows=counts.of(event, plan),
             row_bytes=len(event.images),
         )

@@ -87,7 +87,7 @@ class KeySource:
             table = self._reader.logged_table(event)
             if self._tells_generated and table is not None and table.is_versioned:
                 raise ReplayError(
-                    f"{plan.schema}.{plan.table} is a system-versioned table, and SQL cannot change its history rows",
+                    f"{plan.full_name} is a system-versioned table, and SQL cannot change its history rows",
                     hint=Hint.UNDO_AS_BINLOG,
                 )
         names = frozenset(c.name for c in table.columns if c.generated_from is not None) if table else frozenset()

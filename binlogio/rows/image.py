@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Final
 from construct import Construct, Container, ValidationError
 
 from binlogio.constants import ColumnType, EventType
-from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogFormatError, Hint
 from binlogio.events.base import event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent
@@ -69,9 +68,7 @@ class RowImage:
         """
         unknown = set(values) - {column.label for column in plan.columns}
         if unknown:
-            raise BinlogFormatError(
-                "unknown column", field=dotted_name(plan.schema, plan.table), found=repr(min(unknown))
-            )
+            raise BinlogFormatError("unknown column", field=plan.full_name, found=repr(min(unknown)))
         return cls(plan, tuple(values.get(column.label, ABSENT) for column in plan.columns))
 
     @property
@@ -377,7 +374,7 @@ def decode_rows(
         if event.column_count != len(plan.columns):
             raise BinlogFormatError(
                 "the rows event and its table map have different numbers of columns",
-                field=dotted_name(plan.schema, plan.table),
+                field=plan.full_name,
                 expected=len(plan.columns),
                 found=event.column_count,
             )

@@ -591,7 +591,7 @@ def from_table_map(event: TableMapEvent, context: ParseContext = DEFAULT_CONTEXT
     every = resolve_plan(event, context)
     plan = every.without_row_hashes
     hash_count = len(every.columns) - len(plan.columns)
-    columns = tuple(_mapped_column(column, f"{event.schema}.{event.table}.{column.label}") for column in plan.columns)
+    columns = tuple(_mapped_column(column, f"{plan.full_name}.{column.label}") for column in plan.columns)
     prefixes = tuple(prefix for _, prefix in plan.primary_key)
     return TableDefinition(
         schema=event.schema,

@@ -16,6 +16,7 @@ from functools import lru_cache
 from glob import escape
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import possible_names
 from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _CHARACTER: Final = re.compile(r".", re.DOTALL)
 _QUOTED: Final = re.compile(r"`(?:[^`]|``)*`|.", re.DOTALL)
-_WORD: Final = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,9 @@ def matches(glob: str, database: str, table: str) -> bool:
 def named_in(globs: Iterable[str], database: str, sql: str) -> set[str]:
     """Return the globs of which a statement with this default database has words that match database and table.
 
-    The statement is not parsed: all text between two quotes counts as a name, in comments and values as well.
+    The statement is not parsed: words in comments and values count as well.
     """
-    tables = set(_WORD.findall(sql))
-    for quote in ("`", '"'):
-        tables.update(part.replace("\0", quote) for part in sql.replace(2 * quote, "\0").split(quote))
+    tables = possible_names(sql)
     schemas = {*tables, database}
     return {
         glob

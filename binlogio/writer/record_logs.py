@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from binlogio.arrow.types import column_spec, sql_type_of
 from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, Hint, UnsupportedFeature, WriterStateError
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid
 from binlogio.primitives import bitmap_size
@@ -309,10 +310,10 @@ class WrittenTables:
         if not pa.types.is_struct(image):
             raise UnsupportedFeature(
                 "the columns of a table with JSON images are unknown",
-                field=f"{schema}.{name}",
+                field=dotted_name(schema, name),
                 hint=(Hint.TABLE_DEFINITION, "or write structs as before and after"),
             )
-        columns = tuple(_column(f"{schema}.{name}", field) for field in image)
+        columns = tuple(_column(dotted_name(schema, name), field) for field in image)
         return TableDefinition(schema, name, columns)
 
     def _batch(self, image: pa.StructArray, table: OpenTable, present: bytes) -> pa.RecordBatch:

@@ -36,7 +36,7 @@ from binlogio.columnar import (
     read_catalogue,
     read_transactions,
 )
-from binlogio.dotted_names import split_name
+from binlogio.dotted_names import canonical_name, split_name
 from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, UnsupportedFeature
 from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import Split, check_event_start
@@ -456,8 +456,7 @@ class _Altered:
     """
 
     def __init__(self, table: str) -> None:
-        self.table = table
-        self._joined = ".".join(split_name(table))  # as records of transactions have it
+        self.table = canonical_name(table)
         self._name = re.compile(rf"(?<![\w$]){re.escape(split_name(table)[1])}(?![\w$])", re.IGNORECASE)
         self._catalogue = DefinitionCatalogue()
         self._found: dict[str, tuple[int, list[int]]] = {}  # by the name of a log: its searched end, and the offsets
@@ -486,7 +485,7 @@ class _Altered:
         for batch in read_transactions(log, within, EventSelection(verify_checksum=False), keyring):
             for group in batch.select(["pos", "outcome", "tables", "statements"]).to_pylist():
                 if group["outcome"] != "statement":
-                    self._has_rows = self._has_rows or self._joined in group["tables"]
+                    self._has_rows = self._has_rows or self.table in group["tables"]
                 elif self._has_rows and any(map(self._name.search, group["statements"])):
                     self._has_rows = False
                     yield group["pos"]

@@ -21,6 +21,7 @@ from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import QueryEvent
+from binlogio.events.table_map import TableMapEvent
 from binlogio_cli.main import cli
 from binlogio_cli.write.actions import ACTIONS, check_line, check_variables, script_schema
 from corpus import FIXTURES, ROOT
@@ -525,6 +526,34 @@ def transactions_of_sessions(*end: dict[str, Any]) -> list[dict[str, Any]]:
 
 TOGETHER: Final = {"do": "commit_together", "sessions": ["2", "3", "1"]}
 """Other than the order of their statements."""
+
+
+def test_names_of_tables_may_contain_dots(tmp_path: Path) -> None:
+    """Also of temporary tables, of parents of foreign keys, and of tables that DDL changes between two statements."""
+    tables = {
+        "`a.b`.c": "CREATE TABLE `a.b`.c (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES `a.b`.c (id))",
+        "a.`b.c`": "CREATE TABLE a.`b.c` (s VARCHAR(9) PRIMARY KEY)",
+        "`a.b`.t": "CREATE TEMPORARY TABLE `a.b`.t (id INT)",
+    }
+    inserts = [
+        ("`a.b`.c", "(1)", {"id": 1}),
+        ("a.b.c", "('x')", {"s": "x"}),  # the first dot counts
+        ("a.`b.c`", "('y')", {"s": "y"}),
+        ("`a.b`.t", "(2)", {"id": 2}),
+    ]
+    lines: list[Any] = [{"do": "ddl", "sql": sql} for sql in ("CREATE DATABASE a", "CREATE DATABASE `a.b`")]
+    lines += [{"do": "ddl" if "TEMP" not in sql else "execute", "sql": sql} for sql in tables.values()]
+    for name, values, row in inserts:
+        sql = f"INSERT INTO {'a.`b.c`' if name == 'a.b.c' else name} VALUES {values}"
+        lines.append({"do": "execute", "sql": sql, "changes": [{"insert": name, "rows": [row]}]})
+        lines.append({"do": "ddl", "sql": "ALTER TABLE a.`b.c` COMMENT 'x'"})
+    result = write(tmp_path, lines)
+
+    assert result.exit_code == 0, result.stderr
+    with binlogio.open(tmp_path) as reader:
+        maps = [event for event in reader if isinstance(event, TableMapEvent)]
+    assert [(one.schema, one.table) for one in maps] == [("a.b", "c"), ("a", "b.c"), ("a", "b.c")]
+    assert len({one.table_id for one in maps}) == 3  # the server opens a table again after DDL
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
+from binlogio import BinlogWriter, ColumnDefinition, Insert, Statement, TableDefinition
 from binlogio._kernel.event_scanner import stamp_events
 from binlogio.columnar import event_reader
 from binlogio.columnar.event_reader import EventSelection, read_by_construct, read_events, read_transactions
 from binlogio.columnar.event_records import EVENT_SCHEMA
 from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, GROUP_STARTS, TYPE_CODE_AT
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError
 from binlogio.event_filter import EventFilter, Range
 from binlogio.format.splits import Split
 from binlogio.gtid import GtidSet, MariadbGtidPosition
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile
+from binlogio.storage.sources import find_logs
 from both_kernels import KERNELS, Said, kernel_set_to
 from corpus import MARIADB, MYSQL, CorpusFile, files
 from log_mutations import mutated_log
@@ -226,3 +229,21 @@ def test_events_before_damage_are_given_before_its_error(tmp_path: Path) -> None
     assert len(records) == 20
     assert error is not None
     assert error.offset == whole[20]["pos"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("names", [("a.b", "c"), ("a", "b.c")])
+def test_transactions_of_tables_with_dots_in_their_names_are_selected(
+    tmp_path: Path, kernel: str, names: tuple[str, str]
+) -> None:
+    """`a.b` and `c` are not the table `a` and `b.c`."""
+    with BinlogWriter(tmp_path / "binlog") as writer, writer.session() as session:
+        for schema, table in (("a.b", "c"), ("a", "b.c")):
+            definition = TableDefinition(schema, table, (ColumnDefinition("id", "int"),), ())
+            session.execute(Statement("", [Insert(definition, [(1,)])]))
+    selection = EventSelection(tables=lambda *found: found == names)
+    (log,) = find_logs([str(tmp_path)])
+    with kernel_set_to(kernel):
+        (batch,) = read_transactions(log, None, selection)
+
+    assert batch["tables"].to_pylist() == [[dotted_name(*names)]]

@@ -136,7 +136,7 @@ def test_a_damaged_statement_defines_nothing(tmp_path: Path) -> None:
     saved = save(tmp_path / "shop.ddl", "--ignore-missing-logs", log, following)
 
     assert saved.exit_code == 1
-    assert f"{log}: at 235: the checksum of a statement is wrong" in saved.stderr
+    assert f"{log}: at 235: QUERY_EVENT: the event's checksum is wrong" in saved.stderr
     assert names(following, tmp_path / "shop.ddl") == [UNKNOWN]
 
 

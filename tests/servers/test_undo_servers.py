@@ -88,6 +88,7 @@ def taken_back(server: Instance, inverse: Path, form: UndoOutput) -> str:
 
 # Images lack columns. Rows of the past, which SQL does not change. What a trigger did, which SQL does once more.
 REFUSED: Final = (
+    "mysql97/altered",
     "mysql97/rowimage_minimal",
     "mysql97/wide_table",
     "mariadb1011/rowimage_minimal",

@@ -62,7 +62,7 @@ cdef class MappedTable:
 
     Args:
         key: its bytes.
-        schema, table: names in UTF-8.
+        schema, table: names in UTF-8; full_name: as `dotted_names` joins them.
         text: the members of its JSON after the table id.
         event: the event that construct parsed.
     """
@@ -75,9 +75,9 @@ cdef class MappedTable:
     cdef uint64_t table_id
     cdef int is_wanted  # -1 until the filter was called
 
-    def __init__(self, bytes key, bytes schema, bytes table, bytes text, event):
-        self.key, self.schema, self.table, self.text, self.event = key, schema, table, text, event
-        self.full_name = schema + b"." + table
+    def __init__(self, bytes key, bytes schema, bytes table, bytes full_name, bytes text, event):
+        self.key, self.schema, self.table, self.full_name = key, schema, table, full_name
+        self.text, self.event = text, event
         self.is_wanted = -1
 
 

@@ -237,8 +237,7 @@ cdef class GroupRecords(EventWalk):
             for found in self.tables.values():
                 table = <MappedTable>found
                 if table.is_wanted < 0:
-                    schema, _, name = table.full_name.decode().partition(".")
-                    table.is_wanted = bool(self.wants_table(schema, name))
+                    table.is_wanted = bool(self.wants_table(table.event.schema, table.event.table))
                 if table.is_wanted:
                     break
             else:

@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import EventType, RowsFlag
-from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogFormatError, Hint, ReplayError, UnsupportedFeature
 from binlogio.events.base import EventHeader, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
@@ -70,7 +69,7 @@ def check_images(step: RowsStep) -> TablePlan:
             "the rows event and its table map have different numbers of columns",
             offset=step.offset,
             event_type=event_name(event.header.type_code),
-            field=dotted_name(plan.schema, plan.table),
+            field=plan.full_name,
             expected=len(plan.columns),
             found=event.column_count,
         )
@@ -79,7 +78,7 @@ def check_images(step: RowsStep) -> TablePlan:
         raise ReplayError(
             "the log does not say how many fraction digits the columns have, so the end of a row image is not known",
             offset=step.offset,
-            field=dotted_name(plan.schema, plan.table),
+            field=plan.full_name,
             found=", ".join(assumed),
             hint=Hint.TABLE_DEFINITION,
         )
@@ -101,7 +100,7 @@ def check_images(step: RowsStep) -> TablePlan:
             "the changes cannot be undone: their row images lack columns",
             offset=step.offset,
             event_type=event_name(event.header.type_code),
-            field=dotted_name(plan.schema, plan.table),
+            field=plan.full_name,
             expected=f"{expected} in before and after image",
             found=f"no value of {', '.join(plan.columns[position].label for position in missing)}",
             hint=FULL_DOCUMENT if isinstance(event, PartialUpdateRowsEvent) else FULL_IMAGE,

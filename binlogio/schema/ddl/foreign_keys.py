@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.ddl.tokens import Words
@@ -139,7 +140,7 @@ def foreign_keys_of(
     """Return all foreign keys of a CREATE TABLE. MySQL before 9.0 ignores REFERENCES of a column."""
     ignores_columns = not server.is_mariadb and server.version < (9, 0, 0)
     return tuple(
-        ForeignKeyDefinition(parent=".".join(_parent(one, child)), on_delete=one.on_delete, on_update=one.on_update)
+        ForeignKeyDefinition(parent=dotted_name(*_parent(one, child)), on_delete=one.on_delete, on_update=one.on_update)
         for one in references
         if not (one.is_of_column and ignores_columns)
     )

@@ -81,7 +81,7 @@ class BatchChecks:
         self._take(batch.schema)
         for place, name in self._nullable:
             if batch.column(place).null_count:
-                field = f"{self._plan.schema}.{self._plan.table}.{name}"
+                field = f"{self._plan.full_name}.{name}"
                 raise UnsupportedFeature("the column cannot be NULL", field=field)
 
     def check_values(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -124,7 +124,7 @@ class BatchChecks:
             elif isinstance(found, bytes) and column.type == ColumnType.JSON:
                 found = JsonDocument(found)
             if found is not None:
-                check_value(check, found, f"{self._plan.schema}.{self._plan.table}.{column.label}, row {row}")
+                check_value(check, found, f"{self._plan.full_name}.{column.label}, row {row}")
 
 
 def _may_fail(kind: pa.DataType, check: Check) -> bool:

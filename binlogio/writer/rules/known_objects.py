@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from enum import Flag
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.writer.rules.engines import ENGINES, INNODB, PERFORMANCE_SCHEMA, engine_named
@@ -144,7 +145,7 @@ class Names:
             UnsupportedFeature: it is not defined.
         """
         schema = schema or self.schema
-        full_name = f"{schema}.{name}"
+        full_name = dotted_name(schema, name)
         if full_name in self._temporary:
             return table_access(self._temporary[full_name], write=write, read=read, temporary=True)
         if full_name in self._tables:
@@ -161,19 +162,19 @@ class Names:
         """Return the SELECT of a view; None if the name is not that of a view."""
         if self.is_temporary(schema, name):
             return None
-        return self._objects.views.get(f"{schema or self.schema}.{name}")
+        return self._objects.views.get(dotted_name(schema or self.schema, name))
 
     def is_defined(self, schema: str, name: str) -> bool:
         """Return whether the name is that of a table."""
-        return f"{schema or self.schema}.{name}" in self._tables or self.is_temporary(schema, name)
+        return dotted_name(schema or self.schema, name) in self._tables or self.is_temporary(schema, name)
 
     def is_temporary(self, schema: str, name: str) -> bool:
         """Return whether the name is that of a temporary table."""
-        return f"{schema or self.schema}.{name}" in self._temporary
+        return dotted_name(schema or self.schema, name) in self._temporary
 
     def columns(self, schema: str, name: str) -> tuple[str, ...]:
         """Return the names of the columns of a table; empty if it is not defined."""
-        full_name = f"{schema or self.schema}.{name}"
+        full_name = dotted_name(schema or self.schema, name)
         definition = self._temporary.get(full_name) or self._tables.get(full_name)
         return () if definition is None else tuple(column.name for column in definition.columns)
 
@@ -196,7 +197,7 @@ class Names:
         waiting: deque[_Cascaded | StatementFacts] = deque()
         for table, events in changed:
             if not table.temporary:
-                name = f"{table.schema}.{table.name}"
+                name = dotted_name(table.schema, table.name)
                 waiting += self._cascaded(name, frozenset(events), frozenset((name,)))
         locked = 0
         while waiting:
@@ -227,8 +228,9 @@ class Names:
 
     def _bodies(self, table: TableAccess, events: Collection[str]) -> Iterator[StatementFacts]:
         """Yield the facts of the triggers of a table for the given events."""
+        name = dotted_name(table.schema, table.name)
         for trigger in self._objects.triggers:
-            if trigger.table == f"{table.schema}.{table.name}" and trigger.event in events and not table.temporary:
+            if trigger.table == name and trigger.event in events and not table.temporary:
                 yield trigger.body
 
     def _full(self, function: str) -> str:
@@ -236,7 +238,7 @@ class Names:
         return (function if "." in function else f"{self.schema}.{function}").upper()
 
     def _definition(self, table: TableAccess) -> TableDefinition | None:
-        return (self._temporary if table.temporary else self._tables).get(f"{table.schema}.{table.name}")
+        return (self._temporary if table.temporary else self._tables).get(dotted_name(table.schema, table.name))
 
     def is_column(self, table: TableAccess, column: str) -> bool:
         """Return whether a table has a column of that name."""

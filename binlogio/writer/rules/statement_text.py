@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.writer.rules.engines import INNODB, engine_named
 from binlogio.writer.rules.known_objects import KnownObjects, Names, uses_of
@@ -321,7 +322,7 @@ class _ViewTable:
 
     @property
     def full_name(self) -> str:
-        return f"{self.schema}.{self.name}"
+        return dotted_name(self.schema, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +354,7 @@ def _view_of(node: exp.Table, known: Names, schema: str = "", inside: tuple[str,
     text = known.view(schema, node.name)
     if text is None:
         return None
-    full_name = f"{schema}.{node.name}"
+    full_name = dotted_name(schema, node.name)
     if full_name in inside:
         raise UnsupportedFeature("the view contains itself", field="views", found=full_name)
     words = read_words(text)

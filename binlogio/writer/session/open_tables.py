@@ -5,12 +5,12 @@ A table id belongs to one definition until the next DDL.
 
 from __future__ import annotations
 
-import re
 from dataclasses import field, replace
 from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.dotted_names import possible_names
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.rows.plan import TablePlan, resolve_plan
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from binlogio.schema.types import Vendor
     from binlogio.writer.log.log_builder import WriterKernel
 
-_WORD: Final = re.compile(r"\w+")
 _MEANS_ANY: Final = frozenset(("flush", "database", "schema"))
 FIRST_TABLE_ID: Final = 100  # lower ids are the server's own tables
 MAX_REMEMBERED: Final = 4096
@@ -117,7 +116,7 @@ class OpenTables:
 
         Closes all tables if the statement may concern any table.
         """
-        words = set(_WORD.findall(sql.decode("utf-8", "replace").casefold()))
+        words = possible_names(sql.decode("utf-8", "replace").casefold())
         with self._lock:
             if words & _MEANS_ANY:
                 self._tables.clear()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from binlogio.dotted_names import split_name
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.options import ServerVariables
 from binlogio.storage.new_file import missing_folders, removed_if_empty
@@ -266,12 +266,12 @@ def _data(
     variables = ServerVariables(**{"sync_binlog": 0, **overrides})
     tables = ScriptTables(variables.server_version)
     statements = tables.read_script(Path(ddl)) if ddl is not None else []
-    defined = tables.all.get(".".join(name))
+    defined = tables.all.get(dotted_name(*name))
     if ddl is not None and defined is None:
         raise UnsupportedFeature(
             "the DDL does not define the table",
             file=ddl,
-            expected=".".join(name),
+            expected=dotted_name(*name),
             found=", ".join(tables.all) or "none",
         )
     with path.open("rb"):  # the error of pyarrow has other words

@@ -131,7 +131,7 @@ def _record(kind: type) -> Schema:
 
 
 _COMMON: Final = {name: defined(name) for name in ("session", "at", "schema", "refused", "warnings")}
-_TABLE_NAME: Final = text("A table, as schema.name.")
+TABLE_NAME: Final = text("A table, as schema.name; a part with a dot in backticks.")
 _ROWS: Final = list_of(
     {"type": "object"}, "Rows: objects with the names of columns. Columns that are missing are NULL."
 )
@@ -185,11 +185,11 @@ _DEFINITIONS: Final[dict[str, Schema]] = {
     "foreign_key": _record(ForeignKeyDefinition),
     "change": {
         "anyOf": [
-            object_of("Inserted rows.", ("insert", "rows"), insert=_TABLE_NAME, rows=_ROWS, columns=_COLUMNS),
+            object_of("Inserted rows.", ("insert", "rows"), insert=TABLE_NAME, rows=_ROWS, columns=_COLUMNS),
             object_of(
                 "Updated rows. A column that is missing in `after` has the value of `before`.",
                 ("update", "before", "after"),
-                update=_TABLE_NAME,
+                update=TABLE_NAME,
                 before=_ROWS,
                 after=list_of({"type": "object"}, "The rows after the change, in the order of `before`."),
                 columns=_COLUMNS,
@@ -201,14 +201,14 @@ _DEFINITIONS: Final[dict[str, Schema]] = {
                     additionalProperties=list_of(list_of(defined("json_diff"), "The diffs of a row."), "The rows."),
                 ),
             ),
-            object_of("Deleted rows.", ("delete", "rows"), delete=_TABLE_NAME, rows=_ROWS, cascade=_CASCADE),
+            object_of("Deleted rows.", ("delete", "rows"), delete=TABLE_NAME, rows=_ROWS, cascade=_CASCADE),
         ]
     },
     "facts": object_of(
         "Facts about a statement whose text cannot be parsed.",
         kind=text("The kind of the statement. Default: DML.", enum=[kind.name for kind in StatementKind]),
-        writes=list_of(_TABLE_NAME, "The tables that it locks for writing, in the order of the locks."),
-        reads=list_of(_TABLE_NAME, "The tables that it reads."),
+        writes=list_of(TABLE_NAME, "The tables that it locks for writing, in the order of the locks."),
+        reads=list_of(TABLE_NAME, "The tables that it reads."),
         unsafe=list_of({"enum": [reason.name for reason in UnsafeReason]}, "Why it is unsafe in STATEMENT format."),
         statements=list_of(defined("facts"), "The statements of its triggers and functions."),
     ),

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from binlogio.constants import ENCRYPTED_MAGIC
+from binlogio.dotted_names import canonical_name, dotted_name
 from binlogio.errors import BinlogError, LoggingError, UnsupportedFeature
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
 from binlogio.gtid import Gtid, Tag
@@ -64,6 +65,7 @@ from binlogio_cli.write.actions import (
     ACTIONS,
     EXECUTED,
     MOST_LINE,
+    TABLE_NAME,
     Json,
     action,
     check_line,
@@ -346,7 +348,7 @@ class ScriptRunner:
     @action("name", "sql", name=text("The view, as schema.name."), sql=text("The SELECT of the view."))
     def view(self, line: Json) -> None:
         """Define a view, which statements may name. Nothing is logged: CREATE VIEW needs a separate line."""
-        self._views[line["name"]] = line["sql"]
+        self._views[canonical_name(line["name"])] = line["sql"]
 
     @action(
         "name",
@@ -367,13 +369,13 @@ class ScriptRunner:
         "table",
         "event",
         "body",
-        table=text("The table, as schema.name."),
+        table=TABLE_NAME,
         event=text("What fires it.", enum=["INSERT", "UPDATE", "DELETE"]),
         body=list_of(text("A statement."), "The statements that the trigger executes."),
     )
     def trigger(self, line: Json) -> None:
         """Define a trigger. Nothing is logged; what it changes is in the changes of the statements that fire it."""
-        self._triggers.append(Trigger(table=line["table"], event=line["event"], body=self._body(line)))
+        self._triggers.append(Trigger(table=canonical_name(line["table"]), event=line["event"], body=self._body(line)))
 
     @action("name", "sql", name=text("The name of the prepared statement."), sql=text("Its text, without parameters."))
     def prepare(self, line: Json) -> None:
@@ -549,7 +551,7 @@ class ScriptRunner:
         tables = []
         for key, write in ("writes", True), ("reads", False):
             for name in facts.get(key, ()):
-                temporary = name in client.temporary
+                temporary = canonical_name(name) in client.temporary
                 table = self._table(client, name)
                 tables.append(table_access(table, write=write, read=not write, temporary=temporary))
         return StatementFacts(
@@ -565,10 +567,10 @@ class ScriptRunner:
         kind, schema = facts.kind, client.session.schema
         if kind in (StatementKind.CREATE_TEMPORARY, StatementKind.CREATE_TEMPORARY_SELECT):
             created = facts.tables[0]
-            name = f"{created.schema}.{created.name}"
+            name = dotted_name(created.schema, created.name)
             client.temporary[name] = self._tables.temporary(sql, created.schema, created.name)
         elif kind in (StatementKind.DDL, StatementKind.DROP_TEMPORARY):
-            dropped = {f"{table.schema}.{table.name}" for table in facts.tables if table.temporary}
+            dropped = {dotted_name(table.schema, table.name) for table in facts.tables if table.temporary}
             if dropped and _DROPS.match(sql):
                 client.temporary = {name: one for name, one in client.temporary.items() if name not in dropped}
             if kind is StatementKind.DDL and len(dropped) < len(facts.tables or (None,)):
@@ -608,7 +610,8 @@ class ScriptRunner:
         return Update(table, rows_of, columns, replaces_insert=replaces_insert, is_cascade=is_cascade)
 
     def _table(self, client: ScriptClient, name: str) -> TableDefinition:
-        table = client.temporary.get(name) or self._tables.all.get(name)
+        full_name = canonical_name(name)
+        table = client.temporary.get(full_name) or self._tables.all.get(full_name)
         if table is None:
             known = [*self._tables.all, *client.temporary]
             raise _InvalidLine(f"no table {name!r} was defined; defined are {', '.join(known) or 'no tables'}")
@@ -629,7 +632,7 @@ class ScriptRunner:
             variables["sql_mode"] = _sql_mode(variables["sql_mode"], is_mariadb=is_mariadb)
         self._session(line).set_variables(gtid_next=gtid, **variables)
 
-    @action("tables", tables=list_of(text("A table, as schema.name."), "The tables."))
+    @action("tables", tables=list_of(TABLE_NAME, "The tables."))
     def lock_tables(self, line: Json) -> None:
         """LOCK TABLES ... WRITE."""
         client = self._client(line)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import ParseContext
 from binlogio.schema import ForeignKeyDefinition, KeyDefinition, TableDefinition, value_from_json
@@ -92,7 +93,7 @@ class ScriptTables:
     def all(self) -> Mapping[str, TableDefinition]:
         """The definitions by `schema.name`."""
         if self._all is None:
-            found = {f"{schema}.{name}": known.table for (schema, name), known in self._catalogue.tables()}
+            found = {dotted_name(schema, name): known.table for (schema, name), known in self._catalogue.tables()}
             self._definitions = {name: self._defined(name, table) for name, table in found.items()}
             self._all = {name: definition for name, (_, definition) in self._definitions.items()} | self._given
         return self._all
@@ -103,7 +104,7 @@ class ScriptTables:
         Raises:
             UnsupportedFeature: the statement does not define the columns.
         """
-        given = self._given.get(f"{schema}.{name}")
+        given = self._given.get(dotted_name(schema, name))
         if given is not None:
             return given
         try:

@@ -613,7 +613,7 @@ class MysqlSession:
         if self._binlog.description is None or (self._is_other and not goes_as_events(plan)):
             raise ReplayError(
                 "the target's table has triggers, which SQL would execute again, and row events cannot be sent",
-                field=dotted_name(plan.schema, plan.table),
+                field=plan.full_name,
                 hint="drop the triggers on the target",
             )
         if self._is_other:

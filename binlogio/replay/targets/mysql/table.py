@@ -83,12 +83,12 @@ class MysqlTable:
             f" FROM information_schema.columns WHERE {where} ORDER BY ordinal_position"
         )
         if not columns:
-            raise ReplayError("the target has no such table", field=dotted_name(plan.schema, plan.table))
+            raise ReplayError("the target has no such table", field=plan.full_name)
         if is_mariadb and _has_history(plan, columns):
             ((kind,),) = ask(f"SELECT table_type FROM information_schema.tables WHERE {where}")  # noqa: S608
             if kind == "SYSTEM VERSIONED":
                 raise ReplayError(
-                    f"{plan.schema}.{plan.table} is a system-versioned table, and SQL cannot change its history rows",
+                    f"{plan.full_name} is a system-versioned table, and SQL cannot change its history rows",
                     hint=Hint.APPLY_EVENTS,
                 )
         names = [name for name, _, _ in columns]

@@ -54,7 +54,7 @@ class SqliteTable:
         self.source: Final = source
         self.plan = plan
         self._is_made_by_ddl = is_made_by_ddl
-        self._target_name = dotted_name(plan.schema, plan.table)
+        self._target_name = plan.full_name
         self.name = quoted(self._target_name)
         self._connection = connection
         self._insert_sql: dict[tuple[int, ...], str] = {}
@@ -298,5 +298,5 @@ def _named(plan: TablePlan) -> Iterator[None]:
     try:
         yield
     except SqliteRefusal as exc:
-        exc.field = dotted_name(plan.schema, plan.table)
+        exc.field = plan.full_name
         raise

@@ -228,7 +228,7 @@ class SqliteTarget:
         name = plan.schema, plan.table
         table = self._tables.get(name)
         if table is None or table.source is not plan:
-            is_made = dotted_name(plan.schema, plan.table) in self._ddl.made
+            is_made = plan.full_name in self._ddl.made
             table = self._tables[name] = SqliteTable(self._connection, plan, is_made_by_ddl=is_made)
         return table
 
@@ -372,7 +372,7 @@ class SqliteSession:
         return True
 
     def _rows(self, plan: TablePlan, changes: list[Change], counts: RowCounts) -> None:
-        table, name = self._target.table(plan), dotted_name(plan.schema, plan.table)
+        table, name = self._target.table(plan), plan.full_name
         replaces = self._target.idempotent
         inserted = [after for before, after in changes if before is None and after is not None]
         for some in (inserted[at : at + _MOST_ROWS] for at in range(0, len(inserted), _MOST_ROWS)):
