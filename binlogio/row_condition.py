@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import ConditionError, UnsupportedFeature
 from binlogio.schema.ddl.tokens import END, Token, tokenize
 
@@ -165,7 +166,11 @@ class _ConditionImages:
         if column.name not in names:
             nearest = difflib.get_close_matches(column.name, names, 1)
             hint = f"did you mean {nearest[0]}?" if nearest else f"its columns are {', '.join(names)}"
-            table = ".".join(self._batch.column(name)[0].as_py() for name in ("schema", "table")) if len(images) else ""
+            table = (
+                dotted_name(*(self._batch.column(name)[0].as_py() for name in ("schema", "table")))
+                if len(images)
+                else ""
+            )
             raise ConditionError(f"{table} has no column {column.name}", hint=hint)
         return pc.struct_field(images, column.name)
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary, no_note
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar.record_types import column_names
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, ConditionError
 from binlogio.row_condition import RowCondition
 from binlogio.schema.given import GivenDefinitions
@@ -156,10 +157,11 @@ class _ConditionMatcher:
         if self._lacking and not self._compared:
             name, labels = next(iter(self._lacking.items()))
             raise ConditionError(
-                f"no table that is searched has the columns {columns}", hint=f"{'.'.join(name)} has {', '.join(labels)}"
+                f"no table that is searched has the columns {columns}",
+                hint=f"{dotted_name(*name)} has {', '.join(labels)}",
             )
         for name in sorted(self._compared & self._passed_over.keys()):
             note(
-                f"in a part of the logs, whose changes were not compared, {'.'.join(name)} lacks one of the columns"
+                f"in a part of the logs, whose changes were not compared, {dotted_name(*name)} lacks one of the columns"
                 f" {columns}: it has {', '.join(self._passed_over[name])}"
             )

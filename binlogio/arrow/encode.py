@@ -353,6 +353,4 @@ class _Side:
         return RowImage(self._plan, tuple(values))
 
     def _refused(self, reason: str, found: str) -> BinlogFormatError:
-        return BinlogFormatError(
-            reason, field=f"{self._name} image of {self._plan.schema}.{self._plan.table}", found=found
-        )
+        return BinlogFormatError(reason, field=f"{self._name} image of {self._plan.full_name}", found=found)

@@ -387,7 +387,7 @@ def decode_rows(
             _reason(exc),
             offset=event.header.offset,
             event_type=event_name(event.header.type_code),
-            field=f"row images of {plan.schema}.{plan.table}",
+            field=f"row images of {plan.full_name}",
         ) from exc
 
 

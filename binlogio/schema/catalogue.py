@@ -86,7 +86,7 @@ class PlacedStatement:
             raise _damaged(f"the statement at {self.offset}", exc) from exc
         return event
 
-    def to_json(self, _context: ParseContext) -> Any:
+    def to_json(self) -> Any:
         """Return the stored form."""
         return b64encode(self.body).decode()
 
@@ -108,7 +108,7 @@ class PlacedTables:
     offset: int
     tables: tuple[TableDefinition, ...]
 
-    def to_json(self, _context: ParseContext) -> Any:
+    def to_json(self) -> Any:
         """Return the stored form."""
         return [table.to_json() for table in self.tables]
 
@@ -167,7 +167,7 @@ class CataloguedLog:
         return {
             "log": self.progress,
             "format": {name: value for name, value in found.items() if value != getattr(DEFAULT_CONTEXT, name)},
-            "ddl": [[one.offset, one.to_json(self.context)] for one in self.statements],
+            "ddl": [[one.offset, one.to_json()] for one in self.statements],
             **({} if self.rotated is None else {"rotated": self.rotated}),
         }
 

@@ -266,7 +266,7 @@ def _catalogue_of(script: str, server: ServerDefaults) -> Catalogue:
 
 def _from_script(catalogue: Catalogue) -> Iterator[tuple[TableName, Described]]:
     for (of, name), reason in catalogue.unknown.items():
-        raise UnsupportedFeature(f"the definition of a table is not understood: {reason}", field=f"{of}.{name}")
+        raise UnsupportedFeature(f"the definition of a table is not understood: {reason}", field=dotted_name(of, name))
     for (of, name), known in catalogue.tables():
         if not of:
             raise UnsupportedFeature(

@@ -923,14 +923,14 @@ def _key(known: _KnownStretch, images: Images) -> tuple[str, ...]:
             definition is None or lacking <= {name.casefold() for name in known.stretch.unlogged()}
         ):
             raise ReplayError(
-                f"the key of {'.'.join(known.stretch.name)} is unknown: MariaDB leaves generated columns out of row "
-                "images, so the columns that are there need not be a key",
+                f"the key of {dotted_name(*known.stretch.name)} is unknown: MariaDB leaves generated columns out of "
+                "row images, so the columns that are there need not be a key",
                 hint="pass key, or a TableDefinition as table",
             )
         return tuple(label for number, label in enumerate(labels) if bits >> number & 1)
     if not images.whole_before:
         raise ReplayError(
-            f"the key of {'.'.join(known.stretch.name)} is unknown, and its row images are not full",
+            f"the key of {dotted_name(*known.stretch.name)} is unknown, and its row images are not full",
             hint="pass key, or a TableDefinition as table",
         )
     return ()
@@ -999,7 +999,7 @@ class _StretchColumns:
         """Return the value of a column in the type that ALTER TABLE gave it; a task refuses values that change."""
         if is_kept(old, new):
             return value.cast(spark_ddl(field.type))
-        place = f"{'.'.join(self._last.stretch.name)}.{field.name}"
+        place = f"{dotted_name(*self._last.stretch.name)}.{field.name}"
 
         def texts(values: pa.Array) -> pa.Array:  # Spark reads the type hints
             return _texts(values, old, new, place if self._unfollowed == "error" else None)
@@ -1020,7 +1020,7 @@ class _StretchColumns:
         if not default.is_known and self._unfollowed == "error":
             raise ReplayError(
                 "a column was added whose values in existing rows cannot be determined",
-                field=f"{'.'.join(self._first.stretch.name)}.{name}",
+                field=f"{dotted_name(*self._first.stretch.name)}.{name}",
             )
         return default if default.is_known else Default()
 

@@ -283,7 +283,7 @@ class _Follower:
         catalogue = self._catalogue
         self._find(old)
         catalogue.rename_cascades(old, new)
-        reason = catalogue.unknown.get(old, f"it was {'.'.join(old)}, whose definition is not in the log")
+        reason = catalogue.unknown.get(old, f"it was {dotted_name(*old)}, whose definition is not in the log")
         known = catalogue.remove(old)
         if known is None:
             catalogue.forget(new, reason)

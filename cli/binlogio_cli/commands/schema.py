@@ -91,8 +91,8 @@ def command(
             raise Refusal("--save stores statements: give --database-charset and --trust-ddl to the commands that read")
         ring = None if keyring is None else load_keyring(keyring)
         return _save(save, files, listing, ring, ignore_missing_logs=ignore_missing_logs, is_shown=not quiet)
-    if (bool(files) + (listing is not None) + is_query) != 1:
-        raise Refusal("give logs, or --information-schema FILE, or --query")
+    if ignore_missing_logs or (bool(files) + (listing is not None) + is_query) != 1:
+        raise Refusal("give logs, or --information-schema FILE, or --query (--ignore-missing-logs is for --save)")
     if is_query:
         click.echo(QUERY, nl=False)
         return OK

@@ -60,7 +60,7 @@ class ServerTables:
         names = [str(name) for (name,) in rows]
         if any(one is not None and one.casefold() != name.casefold() for one, name in zip(logged, names, strict=False)):
             raise ReplayError(
-                f"the columns of {schema}.{table} differ between log and target",
+                f"the columns of {dotted_name(schema, table)} differ between log and target",
                 expected=", ".join("?" if one is None else one for one in logged),
                 found=", ".join(names),
                 hint="give the table of the target the columns of the log, in their order",

@@ -326,7 +326,9 @@ class MysqlSession:
         lasting = [name for name in tables if not self._server_tables.is_transactional(*name, self._connection.ask)]
         is_one = self._sends_events(transaction) and sum(step.ended_statements for step in rows) == 1
         if lasting and (len(lasting) < len(tables) or not is_one or _size(rows) > self._most_event_bytes):
-            raise _several_groups(rows[0], f"changes of {'.'.join(lasting[0])}, which is not transactional or missing")
+            raise _several_groups(
+                rows[0], f"changes of {dotted_name(*lasting[0])}, which is not transactional or missing"
+            )
 
     def _commit_gtid(self, gtid: Gtid | MariadbGtid) -> None:
         """Commit; if MySQL did not log a statement, commit an empty transaction with the GTID."""
