@@ -489,6 +489,7 @@ def our_facts(table: ParsedTable) -> dict[str, Any]:
             continue  # which information_schema does not list
         is_alias = table.is_mariadb and one.type == "json"
         kind, collation = ("longtext", "utf8mb4_bin") if is_alias else (one.type, one.collation)
+        kind = re.sub("[\udc80-\udcff]", "?", kind)  # as information_schema shows a byte of a binary ENUM
         columns.append(
             {
                 "name": one.name,

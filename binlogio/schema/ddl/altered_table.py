@@ -18,7 +18,7 @@ from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.ddl.column_text import ParsedColumn, TableSetting, resolved_column, with_first_timestamp
 from binlogio.schema.ddl.create_table import VERSIONING_COLUMNS, keys_of_column, versioned
-from binlogio.schema.ddl.parsed_table import Key, ParsedTable, Period
+from binlogio.schema.ddl.parsed_table import ParsedTable, Period
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.tree import AlterClauses, ColumnClause
 from binlogio.schema.definition import ColumnDefinition
@@ -149,6 +149,8 @@ def _existing_columns(
         columns.append(replace(column, name=name, visible=alter.visible.get(old, column.visible)))
         if old in table.assumed:
             assumed.add(name.casefold())
+    if dropped & changed.keys():
+        raise _misfit(table, "DROP and CHANGE of one column")
     if missing:
         names = (*alter.dropped, *alter.renamed, *alter.visible, *(c.old for c in changes if c.old is not None))
         raise _misfit(table, f"no column {next(name for name in names if name.casefold() in missing)}")
@@ -174,16 +176,21 @@ def _put(table: ParsedTable, columns: list[ColumnDefinition], change: _Change) -
 def _with_keys(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) -> ParsedTable:
     gone = {name.casefold() for name in alter.dropped_keys}
     added = {change.column.column.name.casefold() for change in changes if change.old is None}
-    replaced = added & {name.casefold() for name in alter.dropped}
+    bound = _bound_names(table, alter, changes)
+    dropped = {name.casefold() for name in alter.dropped}
     keys = []
     for key in table.keys:
         if key.name.casefold() in gone:
             continue
-        kept = _over_new_columns(key, alter, changes)
-        if any(name.casefold() in replaced for name, _ in key.parts):
-            kept = key.doubtful()  # the servers keep it, over the new column of that name
-        if kept.parts:
-            keys.append(replace(kept, name=alter.renamed_keys.get(key.name.casefold(), key.name)))
+        parts = tuple(
+            (bound.get(name.casefold(), name), prefix)
+            for name, prefix in key.parts
+            if name.casefold() in bound or name.casefold() not in dropped
+        )
+        if parts:
+            name = alter.renamed_keys.get(key.name.casefold(), key.name)
+            is_new = any(part.casefold() in added for part, _ in parts)  # which may be longer than the part of the key
+            keys.append(replace(key.doubtful() if is_new else key, name=name, parts=parts))
     table = replace(table, keys=(), period=None if alter.drops_period else _renamed_period(table, alter, changes))
     for period in alter.periods:
         if table.period is None or table.period.name.casefold() != period.name.casefold():  # else it was IF NOT EXISTS
@@ -213,14 +220,22 @@ def _renamed_period(table: ParsedTable, alter: AlterClauses, changes: list[_Chan
     return Period(period.name, start, end)
 
 
-def _over_new_columns(key: Key, alter: AlterClauses, changes: list[_Change]) -> Key:
-    """Return the key over the columns as they are called afterwards, without those that are dropped."""
-    names = _new_names(alter, changes)
-    dropped = {name.casefold() for name in alter.dropped}
-    parts = tuple(
-        (names.get(name.casefold(), name), prefix) for name, prefix in key.parts if name.casefold() not in dropped
-    )
-    return replace(key, parts=parts)
+def _bound_names(table: ParsedTable, alter: AlterClauses, changes: list[_Change]) -> dict[str, str]:
+    """Return the columns that keys have afterwards, by the names in them in small letters.
+
+    That is the first column that had the name, or that has it and was not renamed: also one that was added, in the
+    place of one that is dropped or gets another name. sql/sql_table.cc, mysql_prepare_alter_table.
+    """
+    new_names = _new_names(alter, changes)
+    changed = {*new_names, *(change.column.column.name.casefold() for change in changes)}
+    if not any(name.casefold() in changed for key in table.keys for name, _ in key.parts):
+        return {}
+    old_names = {new.casefold(): old for old, new in new_names.items()}
+    bound: dict[str, str] = {}
+    for column in table.columns:
+        name = column.name.casefold()
+        bound.setdefault(old_names.get(name, name), column.name)
+    return bound
 
 
 def _converted(table: ParsedTable, column: ColumnDefinition, collation: str, *, json_is_text: bool) -> ColumnDefinition:
@@ -243,7 +258,10 @@ def _converted(table: ParsedTable, column: ColumnDefinition, collation: str, *, 
 
 
 def _recoded_members(column: ColumnDefinition, old: str, new: str) -> str:
-    """Return the type of an ENUM or SET after CONVERT TO: the servers keep the bytes of the members."""
+    """Return the type of an ENUM or SET after CONVERT TO: the servers keep the bytes of the members.
+
+    MariaDB takes binary members with NUL bytes for those of another column if the bytes before NUL are the same.
+    """
     kind = column.sql_type
     charsets = [charset_of_collation(old), charset_of_collation(new)]
     try:
@@ -259,7 +277,11 @@ def _recoded_members(column: ColumnDefinition, old: str, new: str) -> str:
 
 def _recoded(member: str, old: str, new: str) -> str:
     data = member.encode("utf-8", "surrogateescape") if old == BINARY else charset_named(old).encode(member)
-    return data.decode("utf-8", "surrogateescape") if new == BINARY else charset_named(new).decode(data)
+    if new != BINARY:
+        return charset_named(new).decode(data)
+    if b"\0" in data:
+        raise UnicodeDecodeError("ascii", data, 0, len(data), "NUL")
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _misfit(table: ParsedTable, found: str) -> UnsupportedFeature:
