@@ -160,7 +160,11 @@ cdef class ImageText:
 # ------------------------------------------------------------------------------------------------ read/inverse_sql.pxi
 
 cdef struct InverseColumn:
-    Piece assignment, condition  # the text before a value in SET and in WHERE
+    Piece assignment, condition  # the text before a value in SET, and in WHERE of a column of the key
+    Piece is_null, before, after  # conditions that a column has a value: NULL; the texts around another
+    bint is_compared  # by these texts; of others the condition depends on the value
+    bint is_text  # the literal is without the introducer of its character set there
+    bint is_key
     bint is_written  # a column of INSERT and UPDATE
     bint is_filled  # set by each UPDATE, because the server may fill it
     bint is_enum
@@ -177,10 +181,11 @@ cdef class InverseSql:
     cdef int32_t* key
     cdef int32_t key_count
     cdef int64_t most
+    cdef bint compares
     cdef const uint8_t** then  # values of the row before the change
     cdef const uint8_t** now
     cdef uint8_t* changed
-    cdef Piece insert, update, remove, end
+    cdef Piece insert, update, remove, end, introducer
     cdef Memory texts, out, row, starts
     cdef Piece _keep(self, bytes text)
     cdef int _piece(self, Memory out, Piece* piece) except -1 nogil
@@ -188,7 +193,8 @@ cdef class InverseSql:
                        int64_t size) except -2 nogil
     cdef int _insert_row(self, int64_t* size) except -1 nogil
     cdef int _update_row(self) except -1 nogil
-    cdef int _where(self) except -1 nogil
+    cdef int _where(self, bint all_columns) except -1 nogil
+    cdef int _is_unchanged(self, int32_t column) except -1 nogil
     cdef int _differs(self, int32_t column) except -1 nogil
     cdef int _are_values(self, const uint8_t** pointers) except -1 nogil
     cdef bint _has_invalid_member(self) noexcept nogil

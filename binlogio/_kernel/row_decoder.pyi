@@ -270,7 +270,7 @@ class GroupRecords(EventWalk):
     def pass_to(self, end_pos: int) -> None: ...
     def finish(self) -> None: ...
 
-InverseColumn: TypeAlias = tuple[bytes, bytes, bool, bool, bool, bool]
+InverseColumn: TypeAlias = tuple[tuple[bytes, bytes, bytes], tuple[bytes, bytes, bool] | None, bool, bool, bool, bool]
 
 class InverseSql:
     def __init__(
@@ -280,7 +280,9 @@ class InverseSql:
         key: Sequence[int],
         heads: tuple[bytes, bytes, bytes, bytes],
         most: int,
+        introducer: bytes,
         *,
+        compares: bool,
         is_mariadb: bool,
     ) -> None: ...
     def statements(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import binlogio
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ReplayError
-from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, undo
+from binlogio.replay.undo import BinlogFile, OnChanged, OnStatement, SqlScript, undo
 from binlogio.rows.cut_images import cut_images
 from binlogio.schema import TableDefinition
 from binlogio.values.absent import ABSENT
@@ -25,6 +25,8 @@ from undo_logs import KEYED, KEYLESS, ONE, THREE, TWO, changes_of, checks_in, ro
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+NAME: Final = "CAST(CONVERT(`name` USING utf8mb4) AS BINARY)"
 
 # ------------------------------------------------------------------------------------------------------------- order
 
@@ -40,11 +42,11 @@ def test_last_change_comes_first(tmp_path: Path) -> None:
     assert statements == [
         "BEGIN;",
         "INSERT INTO `d`.`t` (`id`, `name`, `doc`) VALUES (2, _utf8mb4 'two', NULL);",
-        "UPDATE `d`.`t` SET `name` = _utf8mb4 'one' WHERE `id` <=> 1;",
+        f"UPDATE `d`.`t` SET `name` = _utf8mb4 'one' WHERE `id` <=> 1 AND {NAME} = 'uno';",
         "COMMIT;",
         "BEGIN;",
-        "DELETE FROM `d`.`t` WHERE `id` <=> 2;",
-        "DELETE FROM `d`.`t` WHERE `id` <=> 1;",
+        f"DELETE FROM `d`.`t` WHERE `id` <=> 2 AND {NAME} = 'two' AND `doc` IS NULL;",
+        f"DELETE FROM `d`.`t` WHERE `id` <=> 1 AND {NAME} = 'one' AND `doc` IS NULL;",
         "COMMIT;",
     ]
 
@@ -94,11 +96,14 @@ def test_row_without_a_key_is_found_by_all_it_has(tmp_path: Path) -> None:
 
 
 def test_script_checks_each_row_that_must_be_there(tmp_path: Path) -> None:
-    """After UPDATE and DELETE, unless the option switches it off."""
+    """After UPDATE and DELETE: an error, or counted, or overwritten whatever it is now."""
     events = group(rows_of((None, ONE)), rows_of((ONE, TWO)), rows_of((TWO, None)))
 
     assert checks_in(undone(tmp_path, *events)) == 2
-    assert checks_in(undone(tmp_path, *events, form=lambda: SqlScript(checks_rows=False))) == 0
+    assert checks_in(undone(tmp_path, *events, form=lambda: SqlScript(on_changed=OnChanged.SKIP))) == 2
+    assert checks_in(undone(tmp_path, *events, form=lambda: SqlScript(on_changed=OnChanged.OVERWRITE))) == 0
+    overwrites = sql_of(undone(tmp_path, *events, form=lambda: SqlScript(on_changed=OnChanged.OVERWRITE)))
+    assert "DELETE FROM `d`.`t` WHERE `id` <=> 1;" in overwrites
 
 
 def test_update_that_changes_nothing_is_no_statement(tmp_path: Path) -> None:
@@ -154,7 +159,7 @@ def test_smaller_image_is_sql_of_what_it_has(tmp_path: Path) -> None:
     """The key of one image, the old value of the other."""
     ready = undone(tmp_path, *group(rows_of(((1, "one", ABSENT), (ABSENT, "uno", ABSENT)))))
 
-    assert sql_of(ready)[1:-1] == ["UPDATE `d`.`t` SET `name` = _utf8mb4 'one' WHERE `id` <=> 1;"]
+    assert sql_of(ready)[1:-1] == [f"UPDATE `d`.`t` SET `name` = _utf8mb4 'one' WHERE `id` <=> 1 AND {NAME} = 'uno';"]
 
 
 DOCUMENT: Final = JsonDocument.from_text('{"a": 1, "b": [1, 2]}')

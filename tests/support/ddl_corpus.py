@@ -455,6 +455,7 @@ def plain_type(text: str) -> str:
     kind = _WIDTH.sub(r"\1", text).replace(" zerofill", "").replace("geomcollection", "geometrycollection")
     kind = re.sub(r"x'([0-9a-f]+)'", lambda found: f"'{_as_text(bytes.fromhex(found[1]))}'", kind)  # of binary members
     kind = re.sub(r" /\*M?!100301 COMPRESSED\*/", " compressed", kind)
+    kind = re.sub("[\udc80-\udcff]", "?", kind)  # a byte of a binary member, as information_schema may show it
     return re.sub(r"^(float|double)\(.*\)", r"\1", kind)
 
 
@@ -489,7 +490,6 @@ def our_facts(table: ParsedTable) -> dict[str, Any]:
             continue  # which information_schema does not list
         is_alias = table.is_mariadb and one.type == "json"
         kind, collation = ("longtext", "utf8mb4_bin") if is_alias else (one.type, one.collation)
-        kind = re.sub("[\udc80-\udcff]", "?", kind)  # as information_schema shows a byte of a binary ENUM
         columns.append(
             {
                 "name": one.name,

@@ -58,7 +58,7 @@ def sql_of(ready: Undo) -> list[str]:
 
 def checks_in(ready: Undo) -> int:
     with ready:
-        return b"".join(ready.pieces()).count(b"ROW_COUNT() = 1")
+        return b"".join(ready.pieces()).count(b"ROW_COUNT()")
 
 
 def changes_of(ready: Undo, path: Path) -> list[tuple[str, Pair]]:

@@ -26,19 +26,24 @@ cdef class InverseSql:
 
     Args:
         images: the table's images, as text in the style SQL; its `by_construct` returns SQL literals.
-        columns: for each column the text before its value in SET and in WHERE, and whether it is written, is filled by
+        columns: for each column the texts before its value in SET and in WHERE and the condition that it is NULL; the
+            texts around another value in the condition that the column has it, and whether that is text without the
+            introducer, or None if Python has to write the condition; and whether the column is written, is filled by
             the server, is an ENUM, and has a default for NULL.
         key: the columns of the primary key.
         heads: the text before the rows of an INSERT, before the changes of an UPDATE, and before the condition of a
             DELETE; and the text after an UPDATE or a DELETE.
         most: bytes of rows in one INSERT.
+        introducer: the beginning of a literal of text.
+        compares: whether a row has to have the values of the change in its other columns too.
         is_mariadb: whether documents are text literals.
     """
 
-    def __cinit__(self, ImageText images, columns, key, tuple heads, int64_t most, *, bint is_mariadb):
+    def __cinit__(self, ImageText images, columns, key, tuple heads, int64_t most, bytes introducer, *,
+                  bint compares, bint is_mariadb):
         cdef int32_t count = images.plan.core.column_count
         cdef InverseColumn* column
-        self.images, self.most, self.column_count = images, most, count
+        self.images, self.most, self.column_count, self.compares = images, most, count, compares
         self.texts, self.out, self.row, self.starts = Memory(), Memory(), Memory(), Memory()
         self.scratch = Texts(S_SQL)
         self.scratch.is_mariadb = is_mariadb
@@ -52,9 +57,13 @@ cdef class InverseSql:
             raise MemoryError(f"no memory for a table of {count} columns")
         if images.style != S_SQL or len(columns) != count or not key or not 0 <= min(key) <= max(key) < count:
             raise ValueError(f"{len(columns)} columns and the key {key} of {count} columns")
-        for number, (assignment, condition, is_written, is_filled, is_enum, has_default) in enumerate(columns):
+        for number, (names, comparison, is_written, is_filled, is_enum, has_default) in enumerate(columns):
             column = self.columns + <int>number
-            column.assignment, column.condition = self._keep(assignment), self._keep(condition)
+            column.assignment, column.condition = self._keep(names[0]), self._keep(names[1])
+            column.is_null, column.is_compared = self._keep(names[2]), comparison is not None
+            if comparison is not None:
+                column.before, column.after = self._keep(comparison[0]), self._keep(comparison[1])
+                column.is_text = comparison[2]
             column.is_written, column.is_filled = is_written, is_filled
             column.is_enum, column.has_default = is_enum, has_default
             column.is_told = images.values[<int>number].value.type.is_told
@@ -62,8 +71,10 @@ cdef class InverseSql:
         for position in key:
             self.key[self.key_count] = position
             self.key_count += 1
+            self.columns[<int>position].is_key = True
         self.insert, self.update = self._keep(heads[0]), self._keep(heads[1])
         self.remove, self.end = self._keep(heads[2]), self._keep(heads[3])
+        self.introducer = self._keep(introducer)
 
     def __dealloc__(self):
         free(self.columns)
@@ -136,7 +147,7 @@ cdef class InverseSql:
             else:
                 memcpy(self.now, self.then, self.column_count * sizeof(void*))
                 self._piece(self.out, &self.remove)
-                good = self._are_values(self.now) and self._where()
+                good = self._are_values(self.now) and self._where(True)
             if not good:
                 return -1
         if operation == DELETE:
@@ -211,10 +222,13 @@ cdef class InverseSql:
             self.out.size = begin
             return 1
         append_text(self.out, b" WHERE ", 7)
-        return self._where()
+        return self._where(False)
 
-    cdef int _where(self) except -1 nogil:
-        """Append the condition that selects the current row, and the end of the statement."""
+    cdef int _where(self, bint all_columns) except -1 nogil:
+        """Append the condition that selects the current row, and the end of the statement.
+
+        The row has to have the values of all columns, or of those that the change has changed.
+        """
         cdef int32_t i, column
         for i in range(self.key_count):
             column = self.key[i]
@@ -225,7 +239,31 @@ cdef class InverseSql:
             self._piece(self.out, &self.columns[column].condition)
             if not self._literal(self.out, column, self.now[column]):
                 return 0
+        for column in range(self.column_count):
+            if (all_columns or self.changed[column]) and not self._is_unchanged(column):
+                return 0
         return self._piece(self.out, &self.end)
+
+    cdef int _is_unchanged(self, int32_t column) except -1 nogil:
+        """Append the condition that a column has the value of the current row; returns 0 if Python has to."""
+        cdef InverseColumn* found = self.columns + column
+        cdef const uint8_t* now = self.now[column]
+        cdef int64_t skipped = 0
+        if not self.compares or found.is_key or not found.is_written or <uintptr_t>now == NO_VALUE:
+            return 1
+        append_text(self.out, b" AND ", 5)
+        if now == NULL:
+            return self._piece(self.out, &found.is_null)
+        self.row.size = 0
+        if not found.is_compared or not self._literal(self.row, column, now):
+            return 0
+        if found.is_text:
+            skipped = self.introducer.size
+            if self.row.size < skipped or memcmp(self.row.data, self.texts.data + self.introducer.begin, skipped) != 0:
+                return 0
+        self._piece(self.out, &found.before)
+        append_text(self.out, <const char*>self.row.data + skipped, self.row.size - skipped)
+        return self._piece(self.out, &found.after)
 
     cdef int _differs(self, int32_t column) except -1 nogil:
         """Return 1 if the value of a column has changed, 0 if it has not, and -2 if a value is rejected."""

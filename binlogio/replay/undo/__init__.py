@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binlogio.replay.undo.sql_script import SqlScript
+from binlogio.replay.undo.sql_script import OnChanged, SqlScript
 from binlogio.replay.undo.undo import OnStatement, Undo, UndoSummary, undo
 
 if TYPE_CHECKING:
     from binlogio.replay.undo.binlog_file import BinlogFile
 
-__all__ = ["BinlogFile", "OnStatement", "SqlScript", "Undo", "UndoSummary", "undo"]
+__all__ = ["BinlogFile", "OnChanged", "OnStatement", "SqlScript", "Undo", "UndoSummary", "undo"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,12 +7,17 @@ except names.
     transaction := comment  BEGIN  (INSERT | (UPDATE | DELETE) check?)*  COMMIT
     check       := an error unless exactly one row was changed; the client then leaves, and the server rolls back
 
+An UPDATE or DELETE finds its row by the key, if the row still has the values that the change gave it: what others did
+to them later is not overwritten.
+
 Keys are not compared by foreign keys: the changes in the log are reversed, and no cascades follow. A server runs its
 triggers, whose changes are in the log as well.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from enum import Enum
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -23,6 +28,7 @@ from binlogio.implementation import is_compiled
 from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql.statement_context import prepared
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, MOST_BYTES, STRICT_MODE, MysqlTable
+from binlogio.replay.targets.mysql.values import TEXT_INTRODUCER, condition_of, condition_texts
 from binlogio.replay.undo.inverse import check_images, reversed_changes
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.replay.undo.spool import PIECE_SIZE
@@ -69,23 +75,47 @@ _TWOFOLD: Final = (
     ColumnType.ENUM,
     ColumnType.SET,
 )  # two values may be equal
-_CHECK: Final = "SET @binlogio_row = IF(ROW_COUNT() = 1, 1, (SELECT 1 UNION SELECT 2))"
-_ABOUT_CHECK: Final = (
-    "-- ERROR 1242, Subquery returns more than 1 row: the row to be changed is not there as the log left it\n"
-)
+
+
+class OnChanged(Enum):
+    """Treatment of rows that are gone, or that others have changed since: the SQL finds them by a comparison."""
+
+    STOP = "stop"  # an error; the client leaves, and the server rolls the transaction back
+    SKIP = "skip"  # they stay as they are, and are counted
+    OVERWRITE = "overwrite"  # not compared
+
+
+_CHECKS_OF: Final = {
+    OnChanged.STOP: ("SET @binlogio_row = IF(ROW_COUNT() = 1, 1, (SELECT 1 UNION SELECT 2))",),
+    OnChanged.SKIP: ("SET @binlogio_skipped = @binlogio_skipped + (ROW_COUNT() <> 1)",),
+    OnChanged.OVERWRITE: (),
+}
+_BEFORE: Final = {
+    OnChanged.STOP: b"-- ERROR 1242, Subquery returns more than 1 row: the row of the statement before is gone, or was "
+    b"changed since\n",
+    OnChanged.SKIP: b"SET @binlogio_skipped = 0;\n",
+    OnChanged.OVERWRITE: b"",
+}
+_AFTER: Final = {
+    OnChanged.STOP: b"",
+    OnChanged.SKIP: b"SELECT @binlogio_skipped AS `rows that are gone or were changed since: not reversed`;\n",
+    OnChanged.OVERWRITE: b"",
+}
 _BEGIN: Final = b"BEGIN;\n"
 _COMMIT: Final = b"COMMIT;\n"
+_NAME: Final = ("utf-8", "surrogateescape")
 _MOST_TABLES: Final = 1000
 _MOST_CHECKED: Final = 64
 
 
 class SqlScript:
-    """An `UndoOutput`. If `checks_rows`, a missing row is an error."""
+    """An `UndoOutput`. `on_changed` says what happens to a row that is not there as the change left it."""
 
     needs_names: ClassVar[bool] = True
 
-    def __init__(self, *, checks_rows: bool = True) -> None:
-        self._check = (_CHECK,) if checks_rows else ()
+    def __init__(self, *, on_changed: OnChanged = OnChanged.STOP) -> None:
+        self._on_changed = on_changed
+        self._check = _CHECKS_OF[on_changed]
         self._tables: dict[int, _UndoneTable] = {}
         self._description: FormatDescriptionEvent | None = None
         self._is_mariadb = False
@@ -121,11 +151,10 @@ class SqlScript:
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
         """Yield the script."""
         yield "".join(f"{line};\n" for line in (_SAVE, "SET NAMES utf8mb4", _SETTINGS)).encode()
-        if self._check:
-            yield _ABOUT_CHECK.encode()
+        yield _BEFORE[self._on_changed]
         for group in groups:
             yield from group
-        yield f"\n{_RESTORE};\n".encode()
+        yield f"\n{_RESTORE};\n".encode() + _AFTER[self._on_changed]
 
     def _by_python(self, undone: _UndoneTable, step: RowsStep) -> tuple[bytes, int]:
         """Return what `_UndoneTable.statements` returns."""
@@ -143,15 +172,17 @@ class SqlScript:
                 statements += _in_mode((sql,), is_lenient=is_lenient)
             return statements
         for before, after in changes:
+            now = before or ()
             if after is None:
-                statements.append(table.delete(before or ())[0])
+                statements.append(table.delete(now)[0] + undone.unchanged(now, range(len(now))))
                 statements += self._check
                 continue
-            changed = undone.changed(before or (), after)
-            update = table.update(before or (), after, changed) if changed else None
+            changed = undone.changed(now, after)
+            update = table.update(now, after, sorted(changed | undone.filled)) if changed else None
             if update is not None:
                 is_lenient = table.has_invalid_member(after)
-                statements += _in_mode((update[0], *self._check), is_lenient=is_lenient)
+                sql = update[0] + undone.unchanged(now, sorted(changed))
+                statements += _in_mode((sql, *self._check), is_lenient=is_lenient)
         return statements
 
     def _table(self, step: RowsStep) -> _UndoneTable:
@@ -162,7 +193,9 @@ class SqlScript:
             plan = check_images(step)
             if len(self._tables) >= _MOST_TABLES:
                 self._tables.clear()
-            found = self._tables[id(plan)] = _UndoneTable(plan, self._check, is_mariadb=self._is_mariadb)
+            compares = self._on_changed is not OnChanged.OVERWRITE
+            found = _UndoneTable(plan, self._check, compares=compares, is_mariadb=self._is_mariadb)
+            self._tables[id(plan)] = found
         after = event.present_after if isinstance(event, UpdateRowsEvent | PartialUpdateRowsEvent) else b""
         key = type(event), event.column_count, event.present, after
         if key not in found.checked:
@@ -179,7 +212,7 @@ class _UndoneTable:
     `checked` are the kinds and bitmaps of rows events that have all that is needed.
     """
 
-    def __init__(self, plan: TablePlan, check: tuple[str, ...], *, is_mariadb: bool) -> None:
+    def __init__(self, plan: TablePlan, check: tuple[str, ...], *, compares: bool, is_mariadb: bool) -> None:
         columns = plan.columns
         key = tuple((position, prefix) for position, prefix in plan.primary_key)
         indexes = (Index("PRIMARY", key, is_unique=True, is_primary=True),) if key else ()
@@ -187,15 +220,18 @@ class _UndoneTable:
         self.plan: Final = plan
         self.table: Final = MysqlTable(plan, names, indexes, is_mariadb=is_mariadb)
         self.checked: Final[set[tuple[type, int, bytes, bytes]]] = set()
-        self._filled = frozenset(column.position for column in columns if column.type in _FILLED)
+        self.filled: Final = frozenset(column.position for column in columns if column.type in _FILLED)
+        self._key = frozenset(position for position, _ in key)
+        self._compares = compares and bool(key)
+        self._is = [condition_of(column, column.label, is_mariadb=is_mariadb) for column in columns]
         self._twofold = frozenset(column.position for column in columns if column.type in _TWOFOLD)
         self._kernel = self._inverse_sql(check, is_mariadb=is_mariadb) if key and is_compiled() else None
 
     def _inverse_sql(self, check: tuple[str, ...], *, is_mariadb: bool) -> InverseSql | None:
         """Return the kernel's part; None if the table has a column or a name that it does not write."""
         table, plan = self.table, self.plan
-        heads = [sql.encode("utf-8", "surrogateescape") for sql in table.heads]
-        names = [name.encode("utf-8", "surrogateescape") for name in table.quoted]
+        heads = [sql.encode(*_NAME) for sql in table.heads]
+        names = [name.encode(*_NAME) for name in table.quoted]
         of_client = any(b"\\" in text or b"\r" in text for text in (*heads, *names))  # which removes them
         if of_client or any(size for _, size in plan.primary_key):
             return None
@@ -209,16 +245,17 @@ class _UndoneTable:
             return None
         from binlogio._kernel.row_decoder import InverseSql  # noqa: PLC0415
 
+        texts = [condition_texts(column, column.label, is_mariadb=is_mariadb) for column in plan.columns]
         columns = [
             (
-                name + b" = ",
-                name + b" <=> ",
+                (name + b" = ", name + b" <=> ", name + b" IS NULL"),
+                None if found is None else (found[0].encode(*_NAME), found[1].encode(), found[2]),
                 at in table.writable,
-                at in self._filled,
+                at in self.filled,
                 at in self.table.enums,
                 not plan.columns[at].nullable,
             )
-            for at, name in enumerate(names)
+            for at, (name, found) in enumerate(zip(names, texts, strict=True))
         ]
         end = "".join(f";\n{sql}" for sql in check) + ";\n"
         return InverseSql(
@@ -227,6 +264,8 @@ class _UndoneTable:
             [at for at, _ in plan.primary_key],
             (heads[0], heads[1], heads[2], end.encode()),
             MOST_BYTES,
+            TEXT_INTRODUCER.encode(),
+            compares=self._compares,
             is_mariadb=is_mariadb,
         )
 
@@ -241,14 +280,27 @@ class _UndoneTable:
         except ReplayError:  # of a value that SQL cannot write
             return None
 
-    def changed(self, before: Image, after: Image) -> list[int]:
-        """Return the columns that an UPDATE sets: changed ones, and those with ON UPDATE CURRENT_TIMESTAMP.
+    def unchanged(self, now: Image, columns: Iterable[int]) -> str:
+        """Return conditions that columns still have the values of a row, to follow the condition that finds it.
+
+        A table without a key needs none: its rows are found by all values. A document that SQL cannot write is not
+        compared.
+        """
+        conditions = []
+        for at in columns if self._compares else ():
+            if at not in self._key and at in self.table.writable and now[at] is not ABSENT:
+                with suppress(ReplayError):
+                    conditions.append(f" AND {self._is[at](now[at])}")
+        return "".join(conditions)
+
+    def changed(self, before: Image, after: Image) -> set[int]:
+        """Return the columns whose values differ.
 
         A column has changed if its literal has: 0.0 and -0.0 are two values, and so are members of an ENUM that have
         the same name.
         """
         literals, twofold = self.table.literals, self._twofold
-        differs = {
+        return {
             at
             for at, old, new in zip(count(), before, after)
             if old is not new
@@ -256,7 +308,6 @@ class _UndoneTable:
             and (old != new or at in twofold)
             and literals[at](old) != literals[at](new)
         }
-        return sorted(differs | self._filled) if differs else []
 
 
 def _in_mode(statements: tuple[str, ...], *, is_lenient: bool) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from binlogio.replay.undo import OnStatement, SqlScript, UndoSummary, undo
+from binlogio.replay.undo import OnChanged, OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.messages import say, say_missing, say_torn_tails
 from binlogio_cli.options import OutputPath, ignore_missing_logs_option
@@ -59,7 +59,14 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
     help="What to do about DDL and other SQL statements, which cannot be undone: refuse the undo; stop, which undoes "
     "only what follows the last such statement; or skip them.",
 )
-@click.option("--no-check-rows", is_flag=True, help="Write SQL that ignores missing rows instead of failing.")
+@click.option(
+    "--on-changed",
+    type=click.Choice([one.value for one in OnChanged]),
+    default=OnChanged.STOP.value,
+    show_default=True,
+    help="What the SQL does about a row that is gone, or in which others changed the same columns since: stop with an "
+    "error; skip it, and count it; or overwrite it.",
+)
 @ignore_missing_logs_option
 @selection_options
 @rewrite_option
@@ -70,6 +77,7 @@ def command(
     output: str | None,
     to_binlog: str | None,
     on_statement: str,
+    on_changed: str,
     selection: Selection,
     reading: Reading,
     **options: Any,
@@ -85,7 +93,7 @@ def command(
         raise click.UsageError("--output and --to-binlog exclude each other: give only one")
     form: UndoOutput
     if to_binlog is None:
-        form = SqlScript(checks_rows=not options["no_check_rows"])
+        form = SqlScript(on_changed=OnChanged(on_changed))
     else:
         from binlogio.replay.undo import BinlogFile  # noqa: PLC0415 - imports parts of the writer
 

@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import ColumnType
 from binlogio.errors import Hint, ReplayError
 from binlogio.schema.identifiers import backticked
+from binlogio.values.charsets import BINARY_COLLATION
+from binlogio.values.column import STRINGS
 from binlogio.values.decimal import decimal_text
 from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.values.geometry import SRID_SIZE, Geometry
@@ -105,6 +107,7 @@ _TEMPORAL: Final = frozenset(
         ColumnType.DATETIME2, ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2,
     }
 )  # fmt: skip
+TEXT_INTRODUCER: Final = "_utf8mb4 "
 _HARMLESS: Final = re.compile(r"[A-Za-z0-9_ .,:@+()=!?-]*")
 _SECONDS: Final = len("2000-01-01 00:00:00")
 _LARGEST_FLOAT: Final = float((2**24 - 1) << 104)
@@ -112,7 +115,7 @@ _LARGEST_FLOAT: Final = float((2**24 - 1) << 104)
 
 def text_literal(text: str) -> str:
     """Text of any characters."""
-    return f"_utf8mb4 {_characters(text)}"
+    return f"{TEXT_INTRODUCER}{_characters(text)}"
 
 
 def _characters(text: str) -> str:
@@ -191,13 +194,13 @@ def condition_of(column: ColumnPlan, name: str, *, is_mariadb: bool) -> Literal:
     by_type: dict[type, Literal] = {
         type(None): lambda _: f"{name} IS NULL",
         EnumValue: lambda found: f"{name}+0 = {found.index}",
-        SetValue: lambda found: f"{name}+0 = {found.bits}",
+        SetValue: lambda found: f"CAST({name} AS UNSIGNED) = {found.bits}",  # +0 is a DOUBLE
         Geometry: lambda found: f"HEX({name}) = HEX({literal(found)})",
         tuple: lambda found: f"HEX({name}) = HEX({literal(found)})",
         float: lambda found: _float_condition(found, name, is_mariadb=is_mariadb),
     }
     if is_text:
-        by_type[str] = lambda found: f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = {_characters(found)}"
+        by_type[str] = lambda found: f"{_as_characters(name)} = {_characters(found)}"
     if not is_mariadb:  # 1 and 1.0 are the same to =
         text = f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)"
         by_type[JsonDocument] = lambda found: f"{name} = {literal(found)} AND {text} = {_characters(found.text)}"
@@ -207,6 +210,30 @@ def condition_of(column: ColumnPlan, name: str, *, is_mariadb: bool) -> Literal:
         return f"{name} = {literal(found)}" if write is None else write(found)
 
     return condition
+
+
+def condition_texts(column: ColumnPlan, name: str, *, is_mariadb: bool) -> tuple[str, str, bool] | None:
+    """Return the texts of `condition_of` before and after the literal of a value that is not NULL.
+
+    The last item: the literal is one of `text_literal`, without its `TEXT_INTRODUCER`; others are not written so.
+    None: the condition depends on the value.
+    """
+    name = backticked(name)
+    if column.type in (ColumnType.FLOAT, ColumnType.DOUBLE) or (column.type == ColumnType.JSON and not is_mariadb):
+        return None
+    if column.type == ColumnType.ENUM:
+        return f"{name}+0 = ", "", False
+    if column.type == ColumnType.SET:
+        return f"CAST({name} AS UNSIGNED) = ", "", False
+    if column.type in (ColumnType.GEOMETRY, ColumnType.VECTOR):
+        return f"HEX({name}) = HEX(", ")", False
+    if column.native is None and column.type in STRINGS and column.collation_id != BINARY_COLLATION:
+        return f"{_as_characters(name)} = ", "", True
+    return f"{name} = ", "", False
+
+
+def _as_characters(name: str) -> str:
+    return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY)"
 
 
 def _float_condition(found: float, name: str, *, is_mariadb: bool) -> str:
