@@ -52,15 +52,15 @@ if TYPE_CHECKING:
         UnsupportedFeature,
         WriterStateError,
     )
-    from binlogio.event_filter import EventFilter, Range
     from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.format.groups import EventGroup, GroupKind
-    from binlogio.group_choice import GroupChoice
     from binlogio.gtid import Gtid, GtidSet
     from binlogio.options import Limits, Position, ServerVariables
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
-    from binlogio.row_condition import RowCondition
     from binlogio.schema import ColumnDefinition, TableDefinition
+    from binlogio.selection.event_filter import EventFilter, Range
+    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.row_condition import RowCondition
     from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
     from binlogio.writer.batches import BatchChange, BatchSession
 
@@ -122,15 +122,15 @@ if not TYPE_CHECKING:  # a type checker refuses a name that is not imported abov
             "errors": "BadMagic BinlogError BinlogFormatError CacheLimitExceeded ChecksumMismatch CommitOutcomeUnknown"
             " ConditionError LoggingError MissingTableMap PositionError ReplayError TruncatedEvent UnsupportedFeature"
             " WriterStateError",
-            "event_filter": "EventFilter Range",
             "events": "BinlogEvent RowsEvent",
             "format.groups": "EventGroup GroupKind",
-            "group_choice": "GroupChoice",
             "gtid": "Gtid GtidSet",
             "options": "Limits Position ServerVariables",
             "reader": "BinlogReader open",
-            "row_condition": "RowCondition",
             "schema": "ColumnDefinition TableDefinition",
+            "selection.event_filter": "EventFilter Range",
+            "selection.group_choice": "GroupChoice",
+            "selection.row_condition": "RowCondition",
             "writer": "BinlogWriter Delete Insert Session Statement Update",
             "writer.batches": "BatchChange BatchSession",
         },

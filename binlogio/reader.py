@@ -23,12 +23,12 @@ from binlogio.format.event_starts import check_event_start, check_start, no_even
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.format.groups import EventGroup, GroupPlace, GroupTracker
 from binlogio.format.row_changes import row_changes
-from binlogio.group_choice import GroupChoice
 from binlogio.options import DEFAULT_LIMITS, DEFAULT_READ_OPTIONS, Limits, Position, ReadOptions
 from binlogio.rows.image import RowChange
 from binlogio.rows.plan import TablePlan
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
+from binlogio.selection.group_choice import GroupChoice
 from binlogio.series.continuity import check_series
 from binlogio.series.progress import recognizer
 from binlogio.storage.compression import ZstdFrames, decompress_zstd

@@ -40,13 +40,18 @@ _BLOCK: Final = re.compile(r"^```(python|text)\n(.*?)^```$\n", re.MULTILINE | re
 _PLOT: Final = re.compile(r'savefig\("(\w+\.svg)"\)')
 # The public names, in the order in which a reader of the page wants them.
 PYTHON: Final = {
-    "Read events": ("reader.open", "reader.BinlogReader", "format.groups.EventGroup", "group_choice.GroupChoice"),
+    "Read events": (
+        "reader.open",
+        "reader.BinlogReader",
+        "format.groups.EventGroup",
+        "selection.group_choice.GroupChoice",
+    ),
     "Read rows into Arrow": (
         "columnar.rows_reader.read_rows",
         "columnar.rows_reader.read_tables",
-        "event_filter.EventFilter",
-        "event_filter.Range",
-        "row_condition.RowCondition",
+        "selection.event_filter.EventFilter",
+        "selection.event_filter.Range",
+        "selection.row_condition.RowCondition",
     ),
     "Archives": ("archive.scan.scan", "archive.export.run.export"),
     "Write": (

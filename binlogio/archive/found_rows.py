@@ -19,10 +19,10 @@ from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.splits.split_bounds import KnownGroups, groups_around
 from binlogio.errors import UnsupportedFeature
-from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.format.splits import Split
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.source import DefinitionSource
+from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

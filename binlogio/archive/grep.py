@@ -16,8 +16,8 @@ from binlogio.archive.statements import LogStatements
 from binlogio.columnar.record_types import column_names
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, ConditionError
-from binlogio.row_condition import RowCondition
 from binlogio.schema.given import GivenDefinitions
+from binlogio.selection.row_condition import RowCondition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -44,7 +44,7 @@ def find_changes(
 
     Args:
         logs: the logs, in order.
-        condition: as in `binlogio.row_condition`.
+        condition: as in `binlogio.selection.row_condition`.
         options: options of the search.
         wants: returns whether a table, given by schema and name, is searched; None: all tables are searched.
         note: called with a message for each table that has the columns only in some of the logs, and for each log in

@@ -47,9 +47,9 @@ from binlogio.columnar import RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.record_types import name_text
 from binlogio.dotted_names import dotted_name, split_name
-from binlogio.event_filter import Range
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
+from binlogio.selection.event_filter import Range
 from binlogio.series import LogMatch, LogProgress, log_identity
 from binlogio.series.identity import log_size
 from binlogio.storage.index_file import KEY_INDEX_SUFFIX, base_name

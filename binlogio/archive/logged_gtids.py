@@ -8,12 +8,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.event_filter import HIGHEST
 from binlogio.events import GtidLogEvent
 from binlogio.gtid import GtidSet
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
+from binlogio.selection.event_filter import HIGHEST
 from binlogio.series.continuity import GtidContinuity, ignored, logged_by_two
 from binlogio.series.gtid_history import ServerGtids, gtid_run, logged_intervals
 from binlogio.storage.index_file import log_name, log_number

@@ -20,8 +20,8 @@ from binlogio.archive.export.type_map import ExportFormat, stored_schema
 from binlogio.arrow.conversion import converted_batch
 from binlogio.columnar.rows_reader import read_rows
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
-from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, OPERATIONS, AllExcept, EventFilter, Range
 from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, LOWEST, OPERATIONS, AllExcept, EventFilter, Range
 from binlogio.storage.index_file import unescaped_name
 from binlogio.storage.sources import Source
 

@@ -19,9 +19,9 @@ from binlogio.archive.observer import Damage
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
-from binlogio.group_choice import EVERY_GROUP
 from binlogio.implementation import is_compiled
 from binlogio.rows.plan import TablePlan
+from binlogio.selection.group_choice import EVERY_GROUP
 from binlogio.series.gtid_history import GtidHistories
 from binlogio.storage.compression import compress_zstd
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
-    from binlogio.group_choice import GroupChoice
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.selection.group_choice import GroupChoice
     from binlogio.series.gtid_history import GtidRun
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile

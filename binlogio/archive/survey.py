@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.events.base import ParseContext
     from binlogio.format.framing import Decryptor
-    from binlogio.group_choice import GroupChoice
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.selection.group_choice import GroupChoice
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
 

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from binlogio.constants import OptionalMetadataType, QueryStatus
 from binlogio.errors import MissingTableMap
-from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events.base import event_name
 from binlogio.events.control import RowsQueryEvent, XidEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
@@ -30,6 +29,7 @@ from binlogio.events.rows import RowsEvent
 from binlogio.events.table_map import MetadataField
 from binlogio.format.groups import GroupFacts
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
+from binlogio.selection.event_filter import EVERY_EVENT, EventFilter
 from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from binlogio.arrow.types import ColumnSpec, column_spec
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
-from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.selection.event_filter import EVERY_EVENT, EventFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from binlogio.events import RowsEvent
-    from binlogio.row_condition import RowCondition
     from binlogio.rows.plan import TablePlan
+    from binlogio.selection.row_condition import RowCondition
 
 _MOST_TYPES: Final = 512
 

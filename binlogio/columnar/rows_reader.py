@@ -21,13 +21,13 @@ from binlogio.columnar.splits.split_bounds import KnownGroups, group_around
 from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
-from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
+from binlogio.selection.event_filter import EVERY_EVENT, EventFilter
 from binlogio.selection.table_names import TableNames
 from binlogio.series.continuity import check_series
 from binlogio.series.progress import recognizer

@@ -15,7 +15,6 @@ import pyarrow as pa
 from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.columnar.event_records import WantsTable, statement_text, transaction_number
 from binlogio.dotted_names import split_name
-from binlogio.event_filter import EVERY_EVENT, EventFilter
 from binlogio.events import RowsEvent
 from binlogio.events.control import IncidentEvent, RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
@@ -24,6 +23,7 @@ from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.groups import EventGroup, GroupFacts, ends_transaction, starts_transaction
+from binlogio.selection.event_filter import EVERY_EVENT, EventFilter
 
 if TYPE_CHECKING:
     from binlogio.events import BinlogEvent

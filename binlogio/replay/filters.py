@@ -13,7 +13,6 @@ from binlogio.constants import QueryStatus
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError, UnsupportedFeature
 from binlogio.events.load import ExecuteLoadQueryEvent
-from binlogio.group_choice import GroupChoice
 from binlogio.schema.ddl.logged_ddl import bytes_of, server_of, session_of, text_of
 from binlogio.schema.statement_scope import (
     DATABASE,
@@ -25,14 +24,15 @@ from binlogio.schema.statement_scope import (
     scope_of,
     statement_words,
 )
+from binlogio.selection.group_choice import GroupChoice
 from binlogio.selection.table_names import TableNames
 
 if TYPE_CHECKING:
     from binlogio.columnar.row_choice import RowChoice
-    from binlogio.event_filter import Gtids
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.options import Position
+    from binlogio.selection.event_filter import Gtids
 
 _EventT = TypeVar("_EventT", bound="QueryEvent | ExecuteLoadQueryEvent")
 

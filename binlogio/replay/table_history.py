@@ -31,7 +31,6 @@ import pyarrow as pa
 from binlogio.constants import OptionalMetadataType
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, ReplayError, UnsupportedFeature
-from binlogio.event_filter import has_gtid, parse_gtid, parse_gtid_state
 from binlogio.events.base import NEW_HEADER, ParseContext
 from binlogio.events.control import IncidentEvent, XaPrepareEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
@@ -75,17 +74,18 @@ from binlogio.schema.definition import from_table_map
 from binlogio.schema.given import Described, GivenDefinitions
 from binlogio.schema.identifiers import NamesInAnyCase
 from binlogio.schema.source import DefinitionSource
+from binlogio.selection.event_filter import has_gtid, parse_gtid, parse_gtid_state
 from binlogio.storage.index_file import base_name, log_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from binlogio.event_filter import Gtids
     from binlogio.events import BinlogEvent
     from binlogio.reader import BinlogReader
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.definition import ColumnDefinition, TableDefinition
+    from binlogio.selection.event_filter import Gtids
 
 Numbers = npt.NDArray[np.int64]
 END_OF_LOG: Final = 1 << 62

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventType
 from binlogio.errors import BinlogError, ChangedLogs, Hint, MissingLogs
-from binlogio.event_filter import has_gtid
 from binlogio.events.base import has_right_checksum, parse_header
 from binlogio.events.format_description import server_version_numbers
 from binlogio.gtid import Gtid, GtidSet, Interval, MariadbGtid, Tag, Tsid, Uuid
 from binlogio.gtid.identifiers import GNO_END
+from binlogio.selection.event_filter import has_gtid
 from binlogio.series.identity import LogIdentity, fingerprint, log_size
 from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import base_name, log_name, log_number
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from binlogio.event_filter import Gtids
+    from binlogio.selection.event_filter import Gtids
     from binlogio.series.gtid_history import GtidSource
     from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.series.progress import LogProgress

@@ -11,12 +11,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from binlogio import event_filter
 from binlogio.errors import BinlogError, UnsupportedFeature
-from binlogio.event_filter import Gtids
 from binlogio.gtid import MariadbGtidPosition
 from binlogio.options import ServerVariables
 from binlogio.schema.given import GivenDefinitions, load_definitions
+from binlogio.selection.event_filter import Gtids, parse_gtid_set
 from binlogio.storage.new_file import local_output
 from binlogio_cli.messages import Refusal, error_text
 
@@ -85,7 +84,7 @@ def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) ->
     if text is None:
         return None
     try:
-        return event_filter.parse_gtid_set(text)
+        return parse_gtid_set(text)
     except BinlogError as exc:
         forms = "expected a GTID set such as UUID:1-5:9, or GTIDs of MariaDB such as 0-1-100,1-1-5..7"
         raise click.BadParameter(f"{exc}; {forms}", ctx, param) from exc

@@ -24,7 +24,7 @@ from binlogio_cli.options import OutputPath
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from binlogio.group_choice import GroupChoice
+    from binlogio.selection.group_choice import GroupChoice
     from binlogio_cli.dump.event_writer import EventWriter
 
 STDOUT: Final = "-"

@@ -29,9 +29,9 @@ import click
 
 import binlogio
 from binlogio.errors import BinlogFormatError, ConditionError
-from binlogio.event_filter import HIGHEST, LOWEST, OPERATIONS, AllExcept, EventFilter, Range
 from binlogio.format.event_starts import check_event_start
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
+from binlogio.selection.event_filter import HIGHEST, LOWEST, OPERATIONS, AllExcept, EventFilter, Range
 from binlogio.selection.table_names import TableNames
 from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import INPUT_PATH, ByteSize, definitions_file, definitions_option, gtid_position, parse_gtids
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from binlogio.columnar.row_choice import RowChoice
-    from binlogio.event_filter import Gtids
-    from binlogio.group_choice import GroupChoice
     from binlogio.gtid import MariadbGtidPosition
     from binlogio.reader import BinlogReader
     from binlogio.replay import ReplayFilter
-    from binlogio.row_condition import RowCondition
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.selection.event_filter import Gtids
+    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.row_condition import RowCondition
     from binlogio.storage import LogFile
     from binlogio.storage.keyring import Keyring
 
@@ -315,7 +315,7 @@ class Selection:
 
     def group_choice(self) -> GroupChoice:
         """Return the selection of event groups, without positions."""
-        from binlogio.group_choice import GroupChoice  # noqa: PLC0415 - needed by some commands only
+        from binlogio.selection.group_choice import GroupChoice  # noqa: PLC0415 - needed by some commands only
 
         return GroupChoice(
             databases=self.databases,
@@ -524,7 +524,7 @@ def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | Non
     """
     if text is None:
         return None
-    from binlogio.row_condition import RowCondition  # noqa: PLC0415 - imports pyarrow
+    from binlogio.selection.row_condition import RowCondition  # noqa: PLC0415 - imports pyarrow
 
     try:
         return RowCondition(text)

@@ -231,7 +231,7 @@ def _position(name: str, value: str) -> tuple[str, int]:
 def _gtid_set(name: str, value: str) -> str:
     """Return the text of a valid GTID set of MySQL or position of MariaDB."""
     from binlogio.errors import BinlogError  # noqa: PLC0415 - options are parsed where nothing is read
-    from binlogio.event_filter import parse_gtid_state  # noqa: PLC0415
+    from binlogio.selection.event_filter import parse_gtid_state  # noqa: PLC0415
 
     try:
         return str(parse_gtid_state(value.strip()))

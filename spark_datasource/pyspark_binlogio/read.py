@@ -34,8 +34,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from binlogio.columnar import group_around, is_one_piece, logs_without, splits_at_groups
 from binlogio.errors import BinlogFormatError
-from binlogio.event_filter import EVERY_EVENT, OPERATIONS, EventFilter, Range
 from binlogio.format import Split, check_event_start
+from binlogio.selection.event_filter import EVERY_EVENT, OPERATIONS, EventFilter, Range
 from binlogio.storage import base_name
 from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.push_filters import PushFilters

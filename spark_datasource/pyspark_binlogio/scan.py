@@ -39,9 +39,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from binlogio.errors import BinlogError, BinlogFormatError, ChangedLogs, Surface
-from binlogio.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range, parse_gtid_state
 from binlogio.format import Split, cut
 from binlogio.schema import GivenDefinitions, load_definitions
+from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range, parse_gtid_state
 from binlogio.series import check_series, known_heads
 from binlogio.storage import COMPRESSED_SUFFIXES, base_name, find_logs, find_logs_below, log_number
 from pyspark_binlogio.options import refused

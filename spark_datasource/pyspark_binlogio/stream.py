@@ -38,9 +38,9 @@ from binlogio.columnar import (
 )
 from binlogio.dotted_names import canonical_name, split_name
 from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, UnsupportedFeature
-from binlogio.event_filter import HIGHEST, Range
 from binlogio.format import Split, check_event_start
 from binlogio.schema import DefinitionCatalogue
+from binlogio.selection.event_filter import HIGHEST, Range
 from binlogio.series import LogMatch, LogProgress, check_numbers, log_identity, recognizer
 from binlogio.storage import base_name, built, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, has_pyspark, require_pyspark

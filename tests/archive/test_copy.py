@@ -24,7 +24,6 @@ from binlogio.errors import (
     UnsupportedFeature,
     WriterStateError,
 )
-from binlogio.event_filter import parse_gtid_set
 from binlogio.events import RowsEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
@@ -33,7 +32,8 @@ from binlogio.format.groups import GTID_EVENTS
 from binlogio.implementation import CONSTRUCT, VARIABLE
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
-from binlogio.row_condition import RowCondition
+from binlogio.selection.event_filter import parse_gtid_set
+from binlogio.selection.row_condition import RowCondition
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.sources import find_logs
 from corpus import FIXTURES, MARIADB, MARIADB118, MYSQL, files

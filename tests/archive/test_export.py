@@ -24,7 +24,7 @@ from binlogio.archive.export.files import file_name
 from binlogio.archive.export.ledger import LEDGER_NAME
 from binlogio.dotted_names import split_name
 from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs, UnsupportedFeature
-from binlogio.row_condition import RowCondition
+from binlogio.selection.row_condition import RowCondition
 from binlogio_cli.main import cli
 from both_kernels import KERNELS, kernel_set_to
 from corpus import MYSQL

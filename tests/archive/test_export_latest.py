@@ -25,7 +25,7 @@ from binlogio import (
 from binlogio.archive.export import export, latest
 from binlogio.arrow.encode import plan_of
 from binlogio.errors import BinlogError, ExportError
-from binlogio.event_filter import EVERY_EVENT
+from binlogio.selection.event_filter import EVERY_EVENT
 from binlogio.storage.sources import find_logs
 from corpus import MYSQL
 from logs import encode, query

@@ -28,8 +28,8 @@ from binlogio.archive import (
 )
 from binlogio.archive.key_index import IndexSummary, KeyIndex, index_place
 from binlogio.errors import BinlogError, UnsupportedFeature
-from binlogio.event_filter import EventFilter, Range
 from binlogio.options import ServerVariables
+from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.storage import find_logs
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio_cli.main import cli

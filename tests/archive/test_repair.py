@@ -18,8 +18,8 @@ import binlogio
 from binlogio.archive import NewLogs, RepairReport, repair_logs
 from binlogio.constants import CHECKSUM_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
-from binlogio.event_filter import parse_gtid_set
 from binlogio.format.groups import GTID_EVENTS
+from binlogio.selection.event_filter import parse_gtid_set
 from binlogio.storage.index_file import read_index
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.sources import find_logs

@@ -18,7 +18,7 @@ from binlogio.archive import archive_stats
 from binlogio.columnar import EventSelection, read_transactions
 from binlogio.errors import BinlogError
 from binlogio.events.base import event_name
-from binlogio.group_choice import GroupChoice
+from binlogio.selection.group_choice import GroupChoice
 from binlogio.storage import LogFile, find_logs
 from binlogio.storage.index_file import base_name
 from binlogio_cli.main import cli

@@ -18,7 +18,7 @@ import pytest
 import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.columnar.rows_reader import MixedBatches, RowBatches
-from binlogio.event_filter import EventFilter
+from binlogio.selection.event_filter import EventFilter
 from corpus import FIXTURES
 
 pytestmark = pytest.mark.usefixtures("kernel")  # all of it twice, with and without

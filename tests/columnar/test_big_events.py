@@ -16,7 +16,6 @@ import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.constants import HEADER_SIZE, ColumnType, EventType
-from binlogio.event_filter import EventFilter
 from binlogio.events.base import ParseContext
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import GtidEvent
@@ -26,6 +25,7 @@ from binlogio.format.encoder import Encoder
 from binlogio.gtid import Uuid
 from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.rows.plan import resolve_plan
+from binlogio.selection.event_filter import EventFilter
 from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, records_by, tables_by
 from defined_logs import mapped, save, table

@@ -19,9 +19,9 @@ from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, GROUP_STARTS, TYPE_CODE_AT
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError
-from binlogio.event_filter import EventFilter, Range
 from binlogio.format.splits import Split
 from binlogio.gtid import GtidSet, MariadbGtidPosition
+from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs

@@ -18,7 +18,7 @@ from binlogio.columnar.row_choice import RowChoice
 from binlogio.errors import BinlogError, ConditionError, UnsupportedFeature
 from binlogio.events import RowsEvent
 from binlogio.events.rows import UpdateRowsEvent
-from binlogio.row_condition import RowCondition
+from binlogio.selection.row_condition import RowCondition
 from both_kernels import KERNELS, kernel_set_to
 from corpus import FIXTURES
 

@@ -11,8 +11,8 @@ import pytest
 import binlogio
 from binlogio.columnar.splits.skipped_logs import logs_without
 from binlogio.constants import EventType
-from binlogio.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.gtid import GtidSet, MariadbGtidPosition, MariadbGtidSet
+from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
 from both_kernels import KERNELS, kernel_set_to

@@ -25,7 +25,6 @@ from binlogio.columnar.walk.log_walk import LogWalk
 from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import ChecksumMismatch
-from binlogio.event_filter import EventFilter, Range
 from binlogio.events.base import ParseContext
 from binlogio.events.gtid import GtidEvent, GtidTaggedEvent
 from binlogio.events.rows import WriteRowsEvent
@@ -37,6 +36,7 @@ from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema import DefinitionCatalogue
+from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.storage.compression import compress_zstd
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile, mariadb_decryptor_for

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import binlogio
-from binlogio.event_filter import EVERY_EVENT, AllExcept, EventFilter, Range, has_gtid, like_numbers
-from binlogio.group_choice import GroupChoice
 from binlogio.gtid import (
     NO_TAG,
     Gtid,
@@ -23,6 +21,8 @@ from binlogio.gtid import (
     Tsid,
     Uuid,
 )
+from binlogio.selection.event_filter import EVERY_EVENT, AllExcept, EventFilter, Range, has_gtid, like_numbers
+from binlogio.selection.group_choice import GroupChoice
 from both_dumps import assert_dumped_alike
 from corpus import MARIADB, MYSQL
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from binlogio.columnar.fallback import ROWS_TYPES
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
-from binlogio.event_filter import EventFilter, Range
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.rows.plan import resolve_plan
+from binlogio.selection.event_filter import EventFilter, Range
 from both_kernels import KERNELS, Said, error_of_events, records_by, tables_by
 from corpus import FIXTURES
 from log_cases import Rows, damaged_rows, raw_rows, rows, table_map_of

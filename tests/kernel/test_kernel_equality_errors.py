@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from binlogio.columnar.fallback import OPENED_TYPES
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
-from binlogio.event_filter import EventFilter, Range
 from binlogio.events.base import ParseContext
 from binlogio.events.control import XidEvent
 from binlogio.events.rows import WriteRowsEvent
@@ -21,6 +20,7 @@ from binlogio.events.transaction_payload import CompressionType, TransactionPayl
 from binlogio.format.encoder import Encoder
 from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.rows.plan import resolve_plan
+from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, Said, error_of_events, records_and_error_by, records_by, rows_and_error_by, tables_by
 from corpus import FIXTURES

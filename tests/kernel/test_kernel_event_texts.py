@@ -24,9 +24,9 @@ from binlogio.events.gtid import GtidEvent
 from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.groups import GTID_EVENTS
-from binlogio.group_choice import GroupChoice
 from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.rows.plan import TablePlan
+from binlogio.selection.group_choice import GroupChoice
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
 from both_dumps import ALL, SeenDump, SeenSqlDump, assert_dumped_alike, dumped_by

@@ -29,9 +29,9 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.format.groups import frames_changes
-from binlogio.group_choice import GroupChoice
 from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.schema.ddl.first_words import may_define
+from binlogio.selection.group_choice import GroupChoice
 from both_kernels import Said, kernel_set_to
 from corpus import CorpusFile, files
 from log_cases import table_map_of

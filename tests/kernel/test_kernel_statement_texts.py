@@ -19,9 +19,9 @@ from binlogio.events.query import AutoIncrement, Invoker, QueryEvent, SessionCha
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
-from binlogio.group_choice import GroupChoice
 from binlogio.gtid import Tag, Uuid
 from binlogio.rows.plan import TablePlan
+from binlogio.selection.group_choice import GroupChoice
 from binlogio.storage.compression import compress_zstd
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.text_output import TextStyle

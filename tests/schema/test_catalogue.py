@@ -14,9 +14,9 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.columnar import catalogue_logs, is_changed, read_catalogue, write_catalogue
 from binlogio.errors import MissingLogs, UnsupportedFeature
-from binlogio.event_filter import EventFilter, parse_gtid_state
 from binlogio.events.rows import RowsEvent
 from binlogio.schema import DefinitionCatalogue
+from binlogio.selection.event_filter import EventFilter, parse_gtid_state
 from binlogio.storage import LogFile, find_logs
 from binlogio_cli.main import cli
 from spark_frames import records_of

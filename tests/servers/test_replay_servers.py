@@ -14,7 +14,6 @@ import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import PositionError, ReplayError
-from binlogio.event_filter import parse_gtid_set
 from binlogio.events import RowsEvent
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
@@ -27,6 +26,7 @@ from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.target import MysqlTarget, lock_name
 from binlogio.schema.identifiers import backticked
+from binlogio.selection.event_filter import parse_gtid_set
 from corpus import Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
 from logs import description, encode, header, query

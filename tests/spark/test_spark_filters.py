@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from binlogio.event_filter import EventFilter, Range
+from binlogio.selection.event_filter import EventFilter, Range
 from corpus import MYSQL
 from pyspark_binlogio.read import NOTHING_PUSHED, push
 from pyspark_binlogio.views import VIEWS

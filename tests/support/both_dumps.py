@@ -8,8 +8,8 @@ from typing import Any
 
 import binlogio
 from binlogio.errors import BinlogError
-from binlogio.group_choice import GroupChoice
 from binlogio.reader import BinlogReader
+from binlogio.selection.group_choice import GroupChoice
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.sql_output import SqlDump

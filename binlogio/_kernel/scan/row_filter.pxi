@@ -1,6 +1,6 @@
 """Selects rows events by position, time, server, operation and the GTID of the group.
 
-`binlogio.event_filter` is the reference implementation (oracle).
+`binlogio.selection.event_filter` is the reference implementation (oracle).
 """
 
 from libc.stdint cimport int64_t, uint32_t

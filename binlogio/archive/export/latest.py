@@ -33,7 +33,6 @@ from binlogio.columnar import EventSelection, read_events
 from binlogio.constants import GROUP_STARTS, EventType
 from binlogio.dotted_names import split_name
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
-from binlogio.event_filter import EventFilter
 from binlogio.replay import statements
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.parser import parse_ddl
@@ -46,6 +45,7 @@ from binlogio.schema.ddl.tree import (
     TruncateTable,
     Unreadable,
 )
+from binlogio.selection.event_filter import EventFilter
 from binlogio.storage.index_file import unescaped_name
 
 if TYPE_CHECKING:

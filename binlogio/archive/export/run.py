@@ -33,10 +33,10 @@ from binlogio.columnar import is_one_piece, last_group_end
 from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
-from binlogio.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.gtid import GtidSet
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
+from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
 from binlogio.series.continuity import check_series, ignored, missing_after, missing_gtids
 from binlogio.series.gtid_history import ServerGtids
 from binlogio.series.identity import LogIdentity, log_size
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from binlogio.columnar.rows_reader import TableBatches
-    from binlogio.row_condition import RowCondition
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
+    from binlogio.selection.row_condition import RowCondition
     from binlogio.selection.table_names import TableNames
     from binlogio.series.log_head import LogHead
     from binlogio.storage.keyring import Keyring, KeyringSource

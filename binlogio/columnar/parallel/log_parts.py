@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from binlogio.columnar.parallel.part_definitions import PartFacts
     from binlogio.columnar.record_types import RowSelection
     from binlogio.columnar.walk.log_walk import LogWalk
-    from binlogio.event_filter import EventFilter
     from binlogio.format.splits import Split
+    from binlogio.selection.event_filter import EventFilter
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
 

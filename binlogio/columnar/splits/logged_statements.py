@@ -22,7 +22,6 @@ from binlogio.constants import (
     HeaderFlag,
 )
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, UnsupportedFeature
-from binlogio.event_filter import HIGHEST
 from binlogio.events import codec_for
 from binlogio.events.base import EventHeader, event_checksums, event_name
 from binlogio.events.format_description import BINLOG_VERSION
@@ -34,6 +33,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.catalogue import CataloguedLog, PlacedStatement, PlacedTables
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
+from binlogio.selection.event_filter import HIGHEST
 from binlogio.series.identity import log_identity, log_size
 from binlogio.series.log_head import head_frames
 from binlogio.series.progress import LogProgress, recognizer

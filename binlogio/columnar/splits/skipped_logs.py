@@ -18,15 +18,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from binlogio.errors import BinlogError
-from binlogio.event_filter import Range, parse_gtid_set
 from binlogio.gtid import GtidSet, MariadbGtidPosition, MariadbGtidSet
+from binlogio.selection.event_filter import Range, parse_gtid_set
 from binlogio.series.continuity import changed_sources, is_followed_by
 from binlogio.series.log_head import known_heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from binlogio.event_filter import EventFilter, Gtids
+    from binlogio.selection.event_filter import EventFilter, Gtids
     from binlogio.series.log_head import LogHead
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile

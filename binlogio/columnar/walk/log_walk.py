@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_scanner import ImagePlan
     from binlogio.columnar.batches.row_batcher import OpenBatcher, TableBatch
     from binlogio.columnar.walk.log_cursor import DecryptorFor
-    from binlogio.event_filter import EventFilter
+    from binlogio.selection.event_filter import EventFilter
     from binlogio.storage.log_file import LogFile, OpenedLog
 
 _TABLE_ID_SIZE: Final = 6  # bytes; if it is 4, two bytes of flags follow, which do not affect plans

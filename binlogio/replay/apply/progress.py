@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.event_filter import has_gtid
 from binlogio.options import Position
+from binlogio.selection.event_filter import has_gtid
 from binlogio.series.progress import LogProgress
 from binlogio.storage.index_file import is_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from binlogio.event_filter import Gtids
     from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.selection.event_filter import Gtids
     from binlogio.series.identity import LogIdentity
 
 

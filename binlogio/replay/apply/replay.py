@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from binlogio.archive.logged_gtids import add_gtids, logged_gtids
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature, hints
-from binlogio.event_filter import has_gtid
 from binlogio.events import GtidLogEvent
 from binlogio.format.decoder import Decoder
 from binlogio.implementation import is_compiled
@@ -25,6 +24,7 @@ from binlogio.replay.raw_groups import RawGroupSource
 from binlogio.replay.start_position import BEGINNING, bounds_of, check_one_series, resumed_at, skip_to
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
+from binlogio.selection.event_filter import has_gtid
 from binlogio.series.continuity import GtidContinuity, check_series
 from binlogio.series.gtid_history import ServerGtids
 from binlogio.series.identity import log_identity
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from binlogio.columnar.splits.skipped_events import SkippedEvent
-    from binlogio.event_filter import Gtids
     from binlogio.reader import BinlogReader
     from binlogio.replay.apply.progress import Progress
     from binlogio.replay.start_position import Bounds, LogPlace, SkippedPart
     from binlogio.replay.targets import Target
     from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.selection.event_filter import Gtids
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 

@@ -15,7 +15,7 @@ import click
 
 import binlogio
 from binlogio.errors import BinlogFormatError
-from binlogio.event_filter import EventFilter
+from binlogio.selection.event_filter import EventFilter
 from binlogio.storage import find_logs
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
@@ -44,8 +44,8 @@ from binlogio_cli.selection import (
 )
 
 if TYPE_CHECKING:
-    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
+    from binlogio.selection.group_choice import GroupChoice
     from binlogio_cli.dump.renamed import RenamedReader
     from binlogio_cli.progress import WatchBytes
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from binlogio._kernel.row_decoder import ImageText
     from binlogio.events import RowsEvent
     from binlogio.format.framing import EventFrame
-    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
+    from binlogio.selection.group_choice import GroupChoice
 
 _QUERY_POST_HEADER: Final = 13
 _MICROSECONDS: Final = (QueryStatus.MICROSECONDS, QueryStatus.MARIADB_HRNOW)

@@ -33,8 +33,8 @@ from binlogio.format.groups import ends_transaction, frames_changes
 
 if TYPE_CHECKING:
     from binlogio.columnar.row_choice import RowChoice
-    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
+    from binlogio.selection.group_choice import GroupChoice
     from binlogio_cli.dump.event_writer import EventWriter
     from binlogio_cli.dump.renamed import RenamedReader
     from binlogio_cli.output import Dump

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from binlogio._kernel.row_decoder import ImageText
-    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.texts import TextForm
+    from binlogio.selection.group_choice import GroupChoice
     from binlogio.values.column import ColumnPlan
 
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)

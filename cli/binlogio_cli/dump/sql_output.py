@@ -47,8 +47,8 @@ from binlogio_cli.dump.statement_text import SQL_ESCAPING, SQL_ONLY_ASCII, SQL_U
 
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
-    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
+    from binlogio.selection.group_choice import GroupChoice
 
 _UTF8MB4: Final = 45
 _MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES

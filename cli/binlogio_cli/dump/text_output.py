@@ -60,12 +60,12 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.row_decoder import ImageText
-    from binlogio.group_choice import GroupChoice
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.plan import TablePlan
     from binlogio.rows.texts import TextForm
     from binlogio.schema.definition import ColumnDefinition
+    from binlogio.selection.group_choice import GroupChoice
     from binlogio.values.column import ColumnPlan
 
 NOT_FOR_SERVERS: Final = (

@@ -1,7 +1,7 @@
 """Selection of event groups: by time, server, GTID, database and table.
 
 `GroupChoice.compiled` returns the kernel's version of the selection. Filters on single rows events are in
-`binlogio.event_filter`.
+`binlogio.selection.event_filter`.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.event_filter import has_gtid, like_numbers, parse_gtid
 from binlogio.frozen import dataclass
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.statement_scope import scope_of, statement_words
+from binlogio.selection.event_filter import has_gtid, like_numbers, parse_gtid
 from binlogio.selection.table_names import TableNames, named_in
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from binlogio._kernel.event_scanner import GroupFilter
-    from binlogio.event_filter import Gtids
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.schema.ddl.catalogue import TableName
+    from binlogio.selection.event_filter import Gtids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
