@@ -132,9 +132,8 @@ class CopyOptions:
     def chooses_groups(self) -> bool:
         """True if only some of the groups are copied."""
         wanted = self.wanted
-        places = (wanted.start, wanted.stop, wanted.start_timestamp, wanted.stop_timestamp)
-        gtids = (wanted.include_gtids, wanted.exclude_gtids, wanted.after_gtids, wanted.up_to_gtids)
-        return wanted.server_ids is not None or any(one is not None for one in (*places, *gtids))
+        places = (wanted.start, wanted.stop, wanted.start_time, wanted.stop_time, wanted.server_ids)
+        return wanted.asks_for_gtids or any(one is not None for one in places)
 
     @property
     def edits(self) -> bool:
@@ -713,19 +712,17 @@ class LogCopier:
 
     def _choices(self, batch: EventBatch, begins: Iterable[int]) -> list[bool]:
         """Return which groups are selected, up to the first group that ends the copy."""
-        wanted, groups = self._options.wanted, self._options.wanted.groups
-        gtid_sets = (wanted.include_gtids, wanted.exclude_gtids, wanted.after_gtids, wanted.up_to_gtids)
-        asks_for_gtids = any(one is not None for one in gtid_sets)
+        wanted = self._options.wanted
         choices: list[bool] = []
         for number in begins:
             at = int(batch.starts[number])
             timestamp = int.from_bytes(batch.data[at : at + 4], "little")
             place = LogPlace(self._number, batch.offset + at)
-            if (self._stop_place is not None and place >= self._stop_place) or groups.is_over(timestamp):
+            if (self._stop_place is not None and place >= self._stop_place) or wanted.is_over(timestamp):
                 break
-            gtid = gtid_of(batch.event(number), self._context) if asks_for_gtids else None
+            gtid = gtid_of(batch.event(number), self._context) if wanted.asks_for_gtids else None
             server_id = int.from_bytes(batch.data[at + 5 : at + 9], "little")
-            choices.append(place >= self._start_place and groups.wants_group(timestamp, gtid, server_id))
+            choices.append(place >= self._start_place and wanted.wants_group(timestamp, gtid, server_id))
         return choices
 
     def _leave_out(self, batch: EventBatch, begins: NDArray[np.int64]) -> None:

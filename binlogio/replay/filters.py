@@ -1,11 +1,11 @@
-"""Replay filters: by position, time, GTID, server and table; renaming of schemas.
+"""Replay filters: groups and tables (`GroupChoice`), positions and single rows; renaming of schemas.
 
 A transaction that is filtered out keeps its place in the commit order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,14 +25,12 @@ from binlogio.schema.statement_scope import (
     statement_words,
 )
 from binlogio.selection.group_choice import GroupChoice
-from binlogio.selection.table_names import TableNames
 
 if TYPE_CHECKING:
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
     from binlogio.options import Position
-    from binlogio.selection.event_filter import Gtids
 
 _EventT = TypeVar("_EventT", bound="QueryEvent | ExecuteLoadQueryEvent")
 
@@ -52,59 +50,23 @@ class NamedStatement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayFilter:
-    """Selection of groups, tables and statements; the default selects everything.
+class ReplayFilter(GroupChoice):
+    """Selection of groups, tables and statements, with positions; the default selects everything.
 
     Args:
         start, stop: positions (file by base name); excludes groups that begin before `start`, or at or after `stop`.
-        start_timestamp, stop_timestamp: excludes groups whose first event is before `start_timestamp`; the first group
-            at or after `stop_timestamp` ends the replay. In seconds since 1970, UTC.
-        include_gtids: excludes all other transactions.
-        exclude_gtids: excludes these transactions.
-        server_ids: excludes groups whose first event has another server id.
-        after_gtids: a GTID state of a server; excludes the transactions that it contains.
-        up_to_gtids: a GTID state of a server; excludes the transactions that it does not contain.
-        databases, tables, exclude_tables: globs as in `selection.table_names`.
         rewrite_db: maps names of schemas in the log to their names in the target.
         rows: selects single rows; statements that change rows are then refused.
     """
 
     start: Position | None = None
     stop: Position | None = None
-    start_timestamp: int | None = None
-    stop_timestamp: int | None = None
-    include_gtids: Gtids | None = None
-    exclude_gtids: Gtids | None = None
-    server_ids: Container[int] | None = None
-    after_gtids: Gtids | None = None
-    up_to_gtids: Gtids | None = None
-    databases: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-    exclude_tables: tuple[str, ...] = ()
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
     rows: RowChoice | None = None
-    groups: GroupChoice = field(init=False, repr=False, compare=False)
-    """The conditions on times, GTIDs and servers."""
-    names: TableNames = field(init=False, repr=False, compare=False)
-    """The conditions on tables."""
-
-    def __post_init__(self) -> None:
-        """Set `groups` and `names` from the conditions on groups and tables."""
-        object.__setattr__(self, "names", TableNames(self.databases, self.tables, self.exclude_tables))
-        groups = GroupChoice(
-            start=self.start_timestamp,
-            stop=self.stop_timestamp,
-            include_gtids=self.include_gtids,
-            exclude_gtids=self.exclude_gtids,
-            after_gtids=self.after_gtids,
-            up_to_gtids=self.up_to_gtids,
-            server_ids=self.server_ids,
-        )
-        object.__setattr__(self, "groups", groups)
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether a table is selected."""
-        return not self.names or self.names.wants(schema, table)
+        return self.names.wants(schema, table)
 
     @property
     def is_by_name(self) -> bool:
@@ -116,7 +78,7 @@ class ReplayFilter:
         """True if only parts of a transaction may be selected, or its changes may be renamed."""
         return self.is_by_name or self.rows is not None
 
-    def wants_statement(self, scope: StatementScope) -> bool:
+    def wants_scope(self, scope: StatementScope) -> bool:
         """Return whether the tables that a statement changes are selected.
 
         Raises:
@@ -177,7 +139,7 @@ class ReplayFilter:
                 if named != text:
                     text, words = named, statement_words(named, server, sql_mode)
                 else:
-                    is_wanted = self.wants_statement(scope)
+                    is_wanted = self.wants_scope(scope)
             if is_wanted and self.rewrite_db:
                 text = renamed_statement(text, words, self.rewrite_db, event.schema)
             return NamedStatement(bytes_of(event, text), is_wanted=is_wanted, creates=creates)

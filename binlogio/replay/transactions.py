@@ -570,12 +570,12 @@ class TransactionReader:
     def _is_behind_end(self, offset: int, timestamp: int) -> bool:
         if self._bounds.stop is not None and self._place(offset) >= self._bounds.stop:
             return True
-        return self._filter.groups.is_over(timestamp)
+        return self._filter.is_over(timestamp)
 
     def _raw(self, group: RawGroup) -> LoggedTransaction:
         """Return the transaction of a raw group, which the reader has just returned."""
         start = self._position(group.offset)
-        is_filtered = self._place(group.offset) < self._bounds.start or not self._filter.groups.wants_group(
+        is_filtered = self._place(group.offset) < self._bounds.start or not self._filter.wants_group(
             group.timestamp, group.gtid, group.server_id
         )
         if self._description is not None and self._description.context.is_mariadb:
@@ -614,7 +614,7 @@ class TransactionReader:
         if group is None or end is None:
             return
         steps, outcome = tuple(group.steps), group.outcome
-        is_filtered = group.is_before_start or not self._filter.groups.wants_group(
+        is_filtered = group.is_before_start or not self._filter.wants_group(
             group.timestamp, group.gtid, group.server_id
         )
         self._add_gtid(group.gtid, is_filtered=is_filtered)

@@ -6,22 +6,20 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
-from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
-from binlogio.schema.statement_scope import scope_of, statement_words
 from binlogio.selection.event_filter import has_gtid, like_numbers, parse_gtid
 from binlogio.selection.table_names import TableNames, named_in
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.schema.ddl.catalogue import TableName
-    from binlogio.selection.event_filter import Gtids
+    from binlogio.selection.event_filter import AllExcept, Gtids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +32,8 @@ class GroupChoice:
     tables cannot be determined is selected, unless its text names none of `tables`.
 
     Args:
-        start: excludes groups that begin before this time, in seconds since 1970, UTC.
-        stop: the first group that begins at this time or later ends the selection.
+        start_time: excludes groups that begin before this time, in seconds since 1970, UTC.
+        stop_time: the first group that begins at this time or later ends the selection.
         include_gtids: excludes all other transactions.
         exclude_gtids: excludes these transactions.
         after_gtids: a GTID state of a server; excludes the transactions that it contains.
@@ -45,33 +43,33 @@ class GroupChoice:
         tables, exclude_tables: globs as in `selection.table_names`.
     """
 
-    start: int | None = None
-    stop: int | None = None
+    start_time: int | None = None
+    stop_time: int | None = None
     include_gtids: Gtids | None = None
     exclude_gtids: Gtids | None = None
     after_gtids: Gtids | None = None
     up_to_gtids: Gtids | None = None
-    server_ids: Container[int] | None = None
+    server_ids: frozenset[int] | AllExcept | None = None
     databases: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Return True if the selection has a condition."""
-        return self != EVERY_GROUP
+        return any(getattr(self, one.name) not in (None, ()) for one in fields(GroupChoice))
 
     @property
     def looks_inside(self) -> bool:
         """True if the selection depends on the changes of a group, not only on its first event."""
-        return bool(self.databases or self.tables or self.exclude_tables)
+        return bool(self.names)
 
     def is_over(self, timestamp: int) -> bool:
         """Return whether a group that begins at this time (seconds since 1970, UTC) ends the selection."""
-        return self.stop is not None and timestamp >= self.stop
+        return self.stop_time is not None and timestamp >= self.stop_time
 
     def wants_group(self, timestamp: int, gtid: Gtid | MariadbGtid | None, server_id: int) -> bool:
-        """Return whether a group is selected by the time, GTID and server of its first event; `stop` is not checked."""
-        if self.start is not None and timestamp < self.start:
+        """Return whether a group is selected by the time, GTID and server of its first event, without `stop_time`."""
+        if self.start_time is not None and timestamp < self.start_time:
             return False
         return (self.server_ids is None or server_id in self.server_ids) and self.wants_gtid(gtid)
 
@@ -88,7 +86,7 @@ class GroupChoice:
     @property
     def names(self) -> TableNames:
         """The selection of tables."""
-        return TableNames(self.databases, self.tables, self.exclude_tables)
+        return _table_names(self.databases, self.tables, self.exclude_tables)
 
     def wants_statement(self, database: str, sql: bytes) -> bool:
         """Return whether a statement with this default database is selected."""
@@ -107,6 +105,11 @@ class GroupChoice:
         return self.wants_gtid(parsed), *like_numbers(parsed, *self._gtids)
 
     @property
+    def asks_for_gtids(self) -> bool:
+        """True if the selection has a condition on GTIDs."""
+        return any(gtids is not None for gtids in self._gtids)
+
+    @property
     def _gtids(self) -> tuple[Gtids | None, ...]:
         return self.include_gtids, self.exclude_gtids, self.after_gtids, self.up_to_gtids
 
@@ -115,20 +118,24 @@ class GroupChoice:
         from binlogio._kernel.event_scanner import GroupFilter  # noqa: PLC0415 - the kernel may not be installed
 
         return GroupFilter(
-            start=self.start,
-            stop=self.stop,
+            start=self.start_time,
+            stop=self.stop_time,
             server_ids=self.server_ids,
-            ask_gtid=None if all(gtids is None for gtids in self._gtids) else self.gtid_answer,
+            ask_gtid=self.gtid_answer if self.asks_for_gtids else None,
             ask_table=self.names.wants if self.looks_inside else None,
             ask_statement=self.wants_statement,
         )
 
 
 EVERY_GROUP: Final = GroupChoice()
+_table_names: Final = lru_cache(maxsize=16)(TableNames)
 
 
 def _changed_tables(sql: str, database: str) -> tuple[TableName, ...]:
     """Return the tables that a statement changes; empty if it changes no table or cannot be parsed."""
+    from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL  # noqa: PLC0415 - only for names in statements
+    from binlogio.schema.statement_scope import scope_of, statement_words  # noqa: PLC0415
+
     try:
         return scope_of(statement_words(sql, NEWEST_MYSQL, 0), database).tables
     except UnsupportedFeature:

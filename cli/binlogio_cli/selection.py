@@ -21,7 +21,7 @@ import math
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -32,7 +32,7 @@ from binlogio.errors import BinlogFormatError, ConditionError
 from binlogio.format.event_starts import check_event_start
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
 from binlogio.selection.event_filter import HIGHEST, LOWEST, OPERATIONS, AllExcept, EventFilter, Range
-from binlogio.selection.table_names import TableNames
+from binlogio.selection.group_choice import GroupChoice
 from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import INPUT_PATH, ByteSize, definitions_file, definitions_option, gtid_position, parse_gtids
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from binlogio.replay import ReplayFilter
     from binlogio.schema.given import GivenDefinitions
     from binlogio.selection.event_filter import Gtids
-    from binlogio.selection.group_choice import GroupChoice
     from binlogio.selection.row_condition import RowCondition
     from binlogio.storage import LogFile
     from binlogio.storage.keyring import Keyring
@@ -233,38 +232,23 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(GroupChoice):
     """The part of the logs that the options select.
 
     `start` and `stop` are positions; a position without a file refers to the first log (start) or the last log (stop).
-    Times are in seconds since 1970, UTC. Tables are globs for `table` or `database.table`.
+    `zone` is the time zone of times in options and output.
     """
 
-    databases: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-    exclude_tables: tuple[str, ...] = ()
     start: Position | None = None
     stop: Position | None = None
-    start_time: int | None = None
-    stop_time: int | None = None
-    zone: tzinfo = timezone.utc
-    include_gtids: Gtids | None = None
-    exclude_gtids: Gtids | None = None
-    after_gtids: MariadbGtidPosition | None = None
-    up_to_gtids: MariadbGtidPosition | None = None
-    server_ids: frozenset[int] | AllExcept | None = None
     operations: frozenset[str] | None = None
     condition: RowCondition | None = None
+    zone: tzinfo = timezone.utc
 
     @property
     def is_partial(self) -> bool:
         """True if any option restricts the selection."""
         return self != Selection(zone=self.zone)
-
-    @property
-    def names(self) -> TableNames:
-        """The selection of tables."""
-        return TableNames(self.databases, self.tables, self.exclude_tables)
 
     @property
     def names_logs(self) -> bool:
@@ -313,23 +297,6 @@ class Selection:
             if offset is not None:
                 check_event_start(log, offset, keyring)
 
-    def group_choice(self) -> GroupChoice:
-        """Return the selection of event groups, without positions."""
-        from binlogio.selection.group_choice import GroupChoice  # noqa: PLC0415 - needed by some commands only
-
-        return GroupChoice(
-            databases=self.databases,
-            tables=self.tables,
-            exclude_tables=self.exclude_tables,
-            start=self.start_time,
-            stop=self.stop_time,
-            include_gtids=self.include_gtids,
-            exclude_gtids=self.exclude_gtids,
-            after_gtids=self.after_gtids,
-            up_to_gtids=self.up_to_gtids,
-            server_ids=self.server_ids,
-        )
-
     def row_choice(self, *, refuses_unknown: bool) -> RowChoice | None:
         """Return the selection of single rows; None: all rows. `refuses_unknown`: see `RowChoice`."""
         if self.operations is None and self.condition is None:
@@ -346,21 +313,13 @@ class Selection:
         """
         from binlogio.replay import ReplayFilter  # noqa: PLC0415 - needed by some commands only
 
+        conditions = {one.name: getattr(self, one.name) for one in fields(GroupChoice)}
         return ReplayFilter(
             start=_in_log(self.start, files[:1]),
             stop=_in_log(self.stop, files[-1:]),
-            after_gtids=self.after_gtids,
-            up_to_gtids=self.up_to_gtids,
-            start_timestamp=self.start_time,
-            stop_timestamp=self.stop_time,
-            include_gtids=self.include_gtids,
-            exclude_gtids=self.exclude_gtids,
-            server_ids=self.server_ids,
-            databases=self.databases,
-            tables=self.tables,
-            exclude_tables=self.exclude_tables,
             rewrite_db=renames(rewrite_db),
             rows=self.row_choice(refuses_unknown=True),
+            **conditions,
         )
 
     def event_filter(self, files: tuple[str, ...]) -> EventFilter:

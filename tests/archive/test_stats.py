@@ -381,6 +381,6 @@ def test_times_of_heads_leave_no_log_out(tmp_path: Path) -> None:
     write(1000, 5000)
     now[0] = 2000
     write(2000, 2500)
-    stats = archive_stats(find_logs(tmp_path), groups=GroupChoice(start=3000))
+    stats = archive_stats(find_logs(tmp_path), groups=GroupChoice(start_time=3000))
 
     assert (stats.logs, stats.transactions, stats.first_time) == (2, 1, 5000)

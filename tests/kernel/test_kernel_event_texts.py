@@ -89,7 +89,7 @@ def test_times_and_gtids_of_real_logs_are_chosen_alike(one: CorpusFile) -> None:
     choices = [
         choice
         for time in (sorted(times)[len(times) // 2], max(times) + 1)
-        for choice in (GroupChoice(start=time), GroupChoice(stop=time))
+        for choice in (GroupChoice(start_time=time), GroupChoice(stop_time=time))
     ]
     some = [gtid for gtid in gtids if gtid is not None]
     for gtid in some[len(some) // 2 :][:1]:
@@ -168,7 +168,7 @@ def test_transactions_of_rows_are_written_alike(table: str) -> None:
     data = rows_log(12_000)
 
     assert_dumped_alike(data, GroupChoice(tables=(table,)))
-    assert_dumped_alike(data, GroupChoice(start=1_700_000_100, stop=1_700_000_700))
+    assert_dumped_alike(data, GroupChoice(start_time=1_700_000_100, stop_time=1_700_000_700))
 
 
 @settings(max_examples=100, suppress_health_check=SLOW, deadline=None)

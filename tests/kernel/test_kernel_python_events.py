@@ -344,7 +344,7 @@ def choices(data: bytes) -> list[GroupChoice]:
     except BinlogError:
         pass
     middle = sorted(times)[len(times) // 2]
-    found = [GroupChoice(start=middle), GroupChoice(stop=middle), GroupChoice(start=1 << 40)]
+    found = [GroupChoice(start_time=middle), GroupChoice(stop_time=middle), GroupChoice(start_time=1 << 40)]
     found += [GroupChoice(tables=names) for names in (("no.table",), ("t", "t1", "ti"))]
     for gtid in gtids[len(gtids) // 2 :][:1]:
         one: Any = MariadbGtidPosition.of([gtid]) if hasattr(gtid, "domain_id") else GtidSet.parse(str(gtid))
@@ -360,7 +360,7 @@ def test_groups_that_are_passed_over_are_not_wanted(file: CorpusFile) -> None:
         found, expected = chosen(data, choice, by_reader=True), chosen(data, choice, by_reader=False)
 
         assert found[0] == expected[0], choice
-        assert choice.stop is not None or found[1] == expected[1]
+        assert choice.stop_time is not None or found[1] == expected[1]
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, CHUNK))
@@ -374,7 +374,7 @@ def test_events_of_mutated_logs_are_the_same(first: int) -> None:
         choice = of_log[number % len(of_log)]
         (found, end), (expected, error) = (chosen(data, choice, by_reader=one) for one in (True, False))
 
-        if isinstance(error, Said) or choice.stop is not None:
+        if isinstance(error, Said) or choice.stop_time is not None:
             assert found[: len(expected)] == expected, where
         else:
             assert (found, end) == (expected, error), where
@@ -385,7 +385,7 @@ def test_events_of_mutated_logs_are_the_same(first: int) -> None:
 def test_damage_in_groups_that_are_passed_over_is_found(data: st.DataObject) -> None:
     """A flipped byte is a wrong checksum, at the same place; a cut log is one all the same."""
     sample = bytearray(data.draw(st.sampled_from(SAMPLES)))
-    choice = data.draw(st.sampled_from([one for one in choices(bytes(sample)) if one.stop is None]))
+    choice = data.draw(st.sampled_from([one for one in choices(bytes(sample)) if one.stop_time is None]))
     if data.draw(st.booleans()):
         sample[data.draw(st.integers(4, len(sample) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     else:
@@ -403,7 +403,7 @@ def test_a_group_that_is_larger_than_a_window_is_passed_over() -> None:
     last = replace(gtid, header=replace(gtid.header, timestamp=2))
     data = log(gtid, query("BEGIN"), *rows, query("COMMIT"), last, query("CREATE TABLE t (i INT)"))
     with binlogio.open(io.BytesIO(data)) as reader:
-        reader.choose(GroupChoice(start=2))
+        reader.choose(GroupChoice(start_time=2))
         found = [event for event in reader if not isinstance(event, FormatDescriptionEvent)]
 
     assert [type(event) for event in found] == [AnonymousGtidEvent, QueryEvent]
@@ -424,7 +424,7 @@ def test_statements_that_may_define_tables_are_followed_where_they_are_passed_ov
     framer.feed(log(gtid, query(sql)))
     framer.finish()
     framer.next_frame()
-    nothing = GroupChoice(start=1 << 40).compiled()
+    nothing = GroupChoice(start_time=1 << 40).compiled()
     decoder.skip(framer, None, nothing, lambda code, body: followed.append(body), inside=False)
 
     assert framer.next_frame() is Framing.END

@@ -157,7 +157,8 @@ def test_statements_are_written_alike(*, of_mariadb: bool, data: st.DataObject) 
     """All statements, and those that a filter chooses."""
     written = statement_log(data.draw(st.lists(groups(of_mariadb=of_mariadb), max_size=4)), of_mariadb=of_mariadb)
     chosen = data.draw(st.sampled_from([
-        ALL, ALL, GroupChoice(tables=("t",)), GroupChoice(databases=("d",)), GroupChoice(start=2), GroupChoice(stop=3),
+        ALL, ALL, GroupChoice(tables=("t",)), GroupChoice(databases=("d",)), GroupChoice(start_time=2),
+        GroupChoice(stop_time=3),
     ]))  # fmt: skip
 
     assert_dumped_alike(written, chosen)
@@ -236,4 +237,4 @@ def test_definitions_that_are_filtered_out_are_followed(*, is_payload: bool) -> 
     shown = [replace(gtid, header=replace(gtid.header, timestamp=9)), begin, table, rows, xid]
     data = BINLOG_MAGIC + encode([description(), *shown, *hidden, *shown])
 
-    assert assert_dumped_alike(data, GroupChoice(start=5)).count(b"###   `a`=0") == 1
+    assert assert_dumped_alike(data, GroupChoice(start_time=5)).count(b"###   `a`=0") == 1

@@ -206,7 +206,7 @@ def _servers(progress: Progress) -> ServerGtids:
 
 def _is_from_head(wanted: ReplayFilter) -> bool:
     """Return whether all transactions from the head of the first log on are wanted, so that it must fit the target."""
-    is_chosen = any(one is not None for one in (wanted.start, wanted.start_timestamp, wanted.include_gtids))
+    is_chosen = any(one is not None for one in (wanted.start, wanted.start_time, wanted.include_gtids))
     return not is_chosen and wanted.after_gtids is None
 
 

@@ -276,7 +276,7 @@ class Dumping:
         self._selection = selection
         self._reading = reading
         self._options = options
-        self._wanted = selection.group_choice()
+        self._wanted = selection
         self._rows = selection.row_choice(refuses_unknown=False)
         self._schemas = renames(options["rewrite_db"])
         self._dump: Dump | None = None

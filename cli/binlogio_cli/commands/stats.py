@@ -87,7 +87,7 @@ def command(
             top=top,
             definitions=table_definitions,
             on_read=on_read,
-            groups=selection.group_choice() or None,
+            groups=selection or None,
             rows=rows,
             start_offset=selection.start_offset,
             stop_offset=selection.stop_offset,

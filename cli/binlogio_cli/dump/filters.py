@@ -160,7 +160,7 @@ class FilteredDump:
 
     def _outside(self, event: Any) -> Iterator[str | bytes]:
         """Yield the text of events outside groups: format descriptions always, other events by their time."""
-        start = self._selection.start
+        start = self._selection.start_time
         if isinstance(event, _DESCRIPTIONS) or start is None or event.header.timestamp >= start:
             yield from self._render(event)
 
