@@ -192,6 +192,7 @@ cdef struct Group:
     uint64_t number  # gno, or MariaDB's sequence number
     int64_t last_committed  # -1 if the event does not have it
     int64_t sequence_number
+    uint32_t begin_time  # of the first event of the group, in seconds since 1970
     int64_t committed_us  # commit time of the server in microseconds since 1970; -1 if the event does not have it
     # Set only if the scanner keeps sources
     int64_t thread_id  # -1 if the log does not have it
@@ -256,7 +257,8 @@ cdef class GroupFilter:
 cdef class RowChoice:
     cdef GtidChoice gtids  # None: any GTID
     cdef bint wants_this_group
-    cdef int64_t pos_start, pos_end, time_start, time_end
+    cdef int64_t pos_start, pos_end, time_start, time_end, group_start, group_end
+    cdef bint asks_group_time
     cdef uint32_t* server_ids
     cdef int64_t server_id_count
     cdef bint excludes_servers
@@ -326,6 +328,7 @@ cdef class EventScanner:
     cdef int32_t statement  # index of the current text; -1 if there is none
     cdef int64_t last_serial
     cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
+    cdef int _follow_group(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1 nogil
     cdef void _follow(self, GroupState* state, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil
     cdef int _new_group(self) except -1 nogil
     cdef int _keep_statement(self, const uint8_t* sql, int64_t size) except -1 nogil
@@ -338,6 +341,7 @@ cdef class EventScanner:
     cdef uint8_t[256] codes  # maps type codes of the log to those of current servers
     cdef TablePlans maps
     cdef RowChoice choice  # None: all rows events are selected
+    cdef uint32_t event_time  # of the last event outside payloads
     cdef list keep
     cdef Memory plain  # plain images of the current compressed event
     cdef Memory opened  # plain bytes of small payloads; does not grow, since events point into it

@@ -121,6 +121,7 @@ class EventScanner:
         *,
         pos: tuple[int, int],
         timestamp: tuple[int, int],
+        group_time: tuple[int, int],
         server_ids: Container[int] | None,
         operations: Iterable[int],
         ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,

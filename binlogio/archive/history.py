@@ -33,6 +33,7 @@ from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
+from binlogio.selection.event_filter import Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -388,6 +389,7 @@ class _KeySearch:
         places = set(found.statements)
         for split, pos in self._reader.ranges(log, found.statements):
             where = self._options.where
+            where = replace(where, timestamp=where.timestamp.within(where.group_time), group_time=Range())
             selection = EventSelection(
                 where=replace(where, pos=where.pos.within(pos), ops=None), verify_checksum=self._options.verify_checksum
             )

@@ -13,15 +13,15 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from binlogio.archive.export.type_map import ExportFormat, stored_schema
 from binlogio.arrow.conversion import converted_batch
 from binlogio.columnar.rows_reader import read_rows
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.options import DEFAULT_LIMITS, Limits
-from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, LOWEST, OPERATIONS, AllExcept, EventFilter, Range
+from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, LOWEST, OPERATIONS, EventFilter, Range
 from binlogio.storage.index_file import unescaped_name
 from binlogio.storage.sources import Source
 
@@ -73,7 +73,7 @@ def scan(
     except ImportError as exc:
         raise UnsupportedFeature("scan() needs Polars", hint="pip install 'binlogio[polars]'") from exc
 
-    def rows(columns: Iterable[str] | None, where: EventFilter, batch_rows: int, dates: _ZeroDates) -> RowBatches:
+    def rows(columns: tuple[str, ...] | None, where: EventFilter, batch_rows: int, dates: _ZeroDates) -> RowBatches:
         return read_rows(
             source,
             table=table,
@@ -103,7 +103,7 @@ def scan(
 class _TableScan:
     """A Polars IO source: reads the table each time a frame is collected."""
 
-    rows: Callable[[Iterable[str] | None, EventFilter, int, _ZeroDates], RowBatches]
+    rows: Callable[[tuple[str, ...] | None, EventFilter, int, _ZeroDates], RowBatches]
     columns: tuple[str, ...] | None
     where: EventFilter
     zero_dates: _ZeroDates
@@ -115,7 +115,7 @@ class _TableScan:
         """Yield the rows that match a predicate, with the given columns."""
         names = self.schema.names if names is None else names
         schema = _selected(self.schema, names)
-        where = self.where if predicate is None else _both(self.where, pushed_down(predicate))
+        where = self.where if predicate is None else self.where.both(pushed_down(predicate))
         has_images = any(name in names for name in _IMAGES)
         wanted = min(batch_rows or _BATCH_ROWS, most_rows or _BATCH_ROWS, _BATCH_ROWS) or 1
         rows = self.rows(self.columns if has_images else (), where, wanted, self.zero_dates)
@@ -185,14 +185,14 @@ def pushed_down(predicate: pl.Expr) -> EventFilter:
 def _filter_of(tree: Any) -> EventFilter:
     match tree:
         case {"BinaryExpr": {"left": left, "op": "And", "right": right}}:
-            return _both(_filter_of(left), _filter_of(right))
+            return _filter_of(left).both(_filter_of(right))
         case {"BinaryExpr": {"left": {"Column": str(name)}, "op": str(op), "right": right}}:
             return _condition(name, op, _literal(right))
         case {"BinaryExpr": {"left": left, "op": str(op), "right": {"Column": str(name)}}} if op in _SWAPPED:
             return _condition(name, _SWAPPED[op], _literal(left))
         case {"Function": {"input": [{"Column": str(name)}, low, high],
                            "function": {"Boolean": {"IsBetween": {"closed": "Both"}}}}}:  # fmt: skip
-            return _both(_condition(name, "GtEq", _literal(low)), _condition(name, "LtEq", _literal(high)))
+            return _condition(name, "GtEq", _literal(low)).both(_condition(name, "LtEq", _literal(high)))
         case {"Function": {"input": [{"Column": str(name)}, {"Literal": {"Scalar": {"List": [*data]}}}],
                            "function": {"Boolean": {"IsIn": _}}}}:  # fmt: skip
             return _one_of(name, _list(data))
@@ -251,36 +251,4 @@ def _one_of(name: str, values: frozenset[Any] | None) -> EventFilter:
     if name == "server_id":
         return EventFilter(server_ids=frozenset(one for one in values if isinstance(one, int)))
     texts = frozenset(one for one in values if isinstance(one, str))
-    return EventFilter(ops=texts & OPERATIONS) if name == "op" else EventFilter(gtids=texts)
-
-
-def _both(one: EventFilter, other: EventFilter) -> EventFilter:
-    """Return the intersection of two filters; `other` has no conditions on GTID sets."""
-    return replace(
-        one,
-        pos=one.pos.within(other.pos),
-        timestamp=one.timestamp.within(other.timestamp),
-        server_ids=_common_servers(one.server_ids, other.server_ids),
-        ops=_common(one.ops, other.ops),
-        gtids=_common(one.gtids, other.gtids),
-    )
-
-
-_Servers = frozenset[int] | AllExcept | None
-
-
-def _common_servers(one: _Servers, other: _Servers) -> _Servers:
-    if isinstance(one, AllExcept):
-        one, other = other, one
-    if isinstance(other, AllExcept) and one is not None:
-        return AllExcept(one.numbers | other.numbers) if isinstance(one, AllExcept) else one - other.numbers
-    return other if one is None else _common(one, other)  # type: ignore[arg-type]
-
-
-_Value = TypeVar("_Value")
-
-
-def _common(one: frozenset[_Value] | None, other: frozenset[_Value] | None) -> frozenset[_Value] | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
+    return EventFilter(ops=OPERATIONS & texts) if name == "op" else EventFilter(gtids=texts)

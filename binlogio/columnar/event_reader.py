@@ -31,7 +31,7 @@ from binlogio.columnar.transaction_records import (
 )
 from binlogio.constants import EventType, QueryStatus
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.events import EVENT_CODECS, RowsEvent
 from binlogio.events.base import EventHeader, ParseContext, event_name
 from binlogio.events.format_description import BINLOG_VERSION
@@ -43,7 +43,7 @@ from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema.source import DefinitionSource
-from binlogio.selection.event_filter import EVERY_EVENT, AllExcept, EventFilter
+from binlogio.selection.event_filter import EVERY_EVENT, AllExcept, EventFilter, Range
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.values.charsets import UTF8, charset_of
 
@@ -321,6 +321,8 @@ class _LimitsAndFilter(TypedDict):
 
 
 def _limits_and_filter(where: EventFilter) -> _LimitsAndFilter:
+    if where.group_time != Range():
+        raise UnsupportedFeature("events are selected by their own time", field="group_time")
     return {
         "opened_size": DEFAULT_LIMITS.opened_size,
         "max_records": MAX_RECORDS,

@@ -35,6 +35,7 @@ from binlogio.format.decoder import Decoder
 from binlogio.format.groups import GTID_EVENTS, EventGroup, GroupFacts, GroupPlace, GroupTracker, starts_transaction
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
+from binlogio.selection.event_filter import Range
 from binlogio.storage.compression import decompress_zstd
 from binlogio.values.absent import ABSENT
 from binlogio.values.charsets import UNKNOWN_COLLATION, charset_of, unknown_text
@@ -104,6 +105,7 @@ class RowsWalk:
         self._types: dict[TablePlan, RecordType] = {}
         self._group = GroupFacts()
         self._groups = GroupTracker()
+        self._group_time = 0
         self._end_pos = 0
         self._transaction: dict[str, int | str | None] = {}  # thread_id and xid; the XID follows the rows
         self._commit_timestamp: int | None = None
@@ -119,7 +121,7 @@ class RowsWalk:
         """
         code = frame.header.type_code
         self._end_pos = frame.end
-        if self._selection.source_columns:
+        if self._selection.source_columns or self._selection.where.group_time != Range():
             self._follow_group(code, frame)
         if code in _STATEMENTS:
             self._definitions.statement_at = frame.header.offset
@@ -140,7 +142,7 @@ class RowsWalk:
         """Track event groups from event bodies, most of which are not parsed, as in the kernel."""
         self._groups.take_body(code, frame.body, frame.context)
         if self._groups.starts_group:
-            self._transaction = {}
+            self._transaction, self._group_time = {}, frame.header.timestamp
         self._note_source(code, frame.body)
 
     def _note_source(self, code: int, body: bytes) -> None:
@@ -231,6 +233,7 @@ class RowsWalk:
             where.wants_event(
                 pos=header.offset, timestamp=header.timestamp, server_id=header.server_id, op=event.operation.op
             )
+            and self._group_time in where.group_time
             and where.wants_group(self._group.gtid)
         )
 

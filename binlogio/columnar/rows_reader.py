@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypedDict, overload
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, overload
 
 from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.log_parts import LogPartReader, NumberedReader
@@ -27,7 +27,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
-from binlogio.selection.event_filter import EVERY_EVENT, EventFilter
+from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, check_values
 from binlogio.selection.table_names import TableNames
 from binlogio.series.continuity import check_series
 from binlogio.series.progress import recognizer
@@ -45,9 +45,13 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions, GivenDefinitions
+    from binlogio.selection.event_filter import Names, Operation
+    from binlogio.selection.row_condition import RowCondition
     from binlogio.storage.keyring import Keyring, KeyringSource
     from binlogio.storage.log_file import LogFile
 
+Where: TypeAlias = "EventFilter | str | RowCondition | list[EventFilter | str | RowCondition]"
+"""Conditions on events and on the values of rows."""
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
 _SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
@@ -282,7 +286,11 @@ class TableBatches:
         options: SelectionOptions,
         keyring: Keyring | None,
         threads: int,
+        condition: RowCondition | None = None,
+        chosen: tuple[str, ...] | None = None,
     ) -> None:
+        self._condition = condition
+        self._chosen = chosen  # columns of the result; for a condition all columns are read
         self._threads = threads
         self._logs = logs
         self._tables = tables
@@ -311,7 +319,7 @@ class TableBatches:
     def description(self) -> str:
         """Tables, columns and logs, for messages."""
         logs = [log.name for log in self._logs]
-        columns = self._options["columns"]
+        columns = self._options["columns"] if self._condition is None else self._chosen
         return (
             self.names
             + (f" ({', '.join(columns)})" if columns is not None else "")
@@ -351,10 +359,20 @@ class TableBatches:
             hint="check the name; with definitions= the columns are known, and the result is empty",
         )
 
+    @property
+    def where(self) -> EventFilter:
+        """The conditions on events."""
+        return self._options["where"]
+
+    @property
+    def condition(self) -> RowCondition | None:
+        """The condition on values."""
+        return self._condition
+
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
-        return self._batches(RowSelection(wants=self._wants, **self._options))
+        return self._matching(self._batches(RowSelection(wants=self._wants, **self._options)), may_lack_columns=False)
 
     def of_logs(
         self,
@@ -376,11 +394,51 @@ class TableBatches:
             wants=self._wants, may_lack_columns=may_lack_columns, note_plan=note_plan, **self._options
         )
         if skipped:
-            return chosen._side_by_side(selection, chosen._logs, {id(log) for log in skipped})
-        return chosen._batches(selection)
+            batches = chosen._side_by_side(selection, chosen._logs, {id(log) for log in skipped})
+        else:
+            batches = chosen._batches(selection)
+        return self._matching(batches, may_lack_columns=may_lack_columns)
+
+    def _matching(
+        self, batches: Iterator[tuple[str, pa.RecordBatch]], *, may_lack_columns: bool
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the rows that match the condition on values, with the columns of the result.
+
+        Raises:
+            ConditionError: a value does not fit its column, or there were rows, and no table has the columns.
+            BinlogFormatError: a table lacks a column of the result.
+        """
+        condition = self._condition
+        if condition is None:
+            yield from batches
+            return
+        found, lacking = False, None
+        for table, batch in batches:
+            names = [one.name for one in batch.schema.field("before").type]
+            if not condition.columns <= set(names):
+                lacking = lacking or batch.slice(0, 1)
+                continue
+            found, missing = True, [name for name in self._chosen or () if name not in names]
+            if missing and not may_lack_columns:
+                raise BinlogFormatError(
+                    "unknown column", field=table, expected=", ".join(names), found=", ".join(missing)
+                )
+            kept = condition.filter(batch)
+            if kept.num_rows:
+                yield table, _with_columns(kept, self._chosen)
+        if lacking is not None and not found:
+            condition.mask(lacking)  # raises the error, which names the columns
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield batches of all tables, with JSON images, in the order of the log."""
+        """Yield batches of all tables, with JSON images, in the order of the log.
+
+        Raises:
+            UnsupportedFeature: there is a condition on values.
+        """
+        if self._condition is not None:
+            raise UnsupportedFeature(
+                "a condition on values needs typed images", hint="give table=, or use read_tables()"
+            )
         from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
         return self._batches(RowSelection(wants=self._wants, mixed=True, **self._options))
@@ -472,6 +530,21 @@ class TableBatches:
         return self._tables.wants(schema, table)
 
 
+def _with_columns(batch: pa.RecordBatch, columns: Collection[str] | None) -> pa.RecordBatch:
+    """Return a batch with only these columns in its images; None: all."""
+    if columns is None:
+        return batch
+    import pyarrow as pa  # noqa: PLC0415
+
+    for name in ("before", "after"):
+        image = batch.column(name)
+        fields = [one for one in image.type if one.name in columns]
+        parts = [image.field(one.name) for one in fields]
+        pruned = pa.StructArray.from_arrays(parts, fields=fields, mask=image.is_null())
+        batch = batch.set_column(batch.schema.get_field_index(name), name, pruned)
+    return batch
+
+
 def _then_raise(
     batches: list[tuple[str, pa.RecordBatch]], error: BinlogError | None
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -525,8 +598,8 @@ def _batch_size(result: tuple[str, pa.RecordBatch]) -> int:
 def read_tables(
     source: Source | Iterable[Source],
     *,
-    tables: Iterable[str] | TableNames | None = None,
-    columns: Iterable[str] | None = None,
+    tables: Names | TableNames | None = None,
+    columns: Names | None = None,
     zero_dates: Literal["error", "null", "text"] = "error",
     json_diffs: Literal["operations", "error"] = "operations",
     verify_checksum: bool = True,
@@ -534,7 +607,8 @@ def read_tables(
     threads: int = 1,
     keyring: KeyringSource | None = None,
     filesystem: FileSystem | None = None,
-    where: EventFilter = EVERY_EVENT,
+    where: Where = EVERY_EVENT,
+    ops: Operation | Collection[Operation] | None = None,
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
@@ -559,11 +633,14 @@ def read_tables(
             returned in the order of the log. Only logs with GTID or ANONYMOUS_GTID events can be cut.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
-        where: filters events by position, time, server, GTID and operation. Rows of other events are skipped without
-            being decoded. A log is skipped if its head and that of the next log (PREVIOUS_GTIDS, GTID_LIST) prove that
-            it has no selected GTID, or if it ends before the first selected position. Damage in a skipped log is not
-            detected. A skipped log is still read for its DDL if later logs do not name their columns. Times skip no
-            log, because sessions can set them.
+        where: an `EventFilter` (position, time, server, GTID, operation), a condition on the values of rows as text or
+            `RowCondition` (`"total > 10"`), or a list of them, all of which must hold. Rows of other events are skipped
+            without being decoded. For a condition on values, all columns are decoded, and tables that lack one of its
+            columns have no selected rows. A log is skipped if its head and that of the next log (PREVIOUS_GTIDS,
+            GTID_LIST) prove that it has no selected GTID, or if it ends before the first selected position. Damage in a
+            skipped log is not detected. A skipped log is still read for its DDL if later logs do not name their
+            columns. Times skip no log, because sessions can set them.
+        ops: the operations: "insert", "update", "delete", or several of them; None: all.
         limits: as in `binlogio.open`.
         source_columns: additional columns of each record, after the others: `end_pos` (offset after the rows event, or
             after the payload event around it), `thread_id` (of the session, from BEGIN or MariaDB's GTID event), `xid`
@@ -579,27 +656,29 @@ def read_tables(
     Raises:
         OSError: a file does not exist or cannot be opened.
         MissingLogs: as in `binlogio.open`.
+        ConditionError: a condition on values is invalid; or, while iterating, a value does not fit its column, or no
+            table has its columns.
         UnsupportedFeature: an argument or a definition is not supported; or, while iterating, `xid` is requested for a
             stream that cannot be read twice, or for a log with MariaDB's encrypt_binlog.
         BinlogError: while iterating: a log is damaged, or is not a binary log, or a definition has other columns than
             the table.
     """
-    if zero_dates not in _ZERO_DATES:
-        raise UnsupportedFeature("unknown value", field="zero_dates", expected=", ".join(_ZERO_DATES), found=zero_dates)
-    if json_diffs not in _JSON_DIFFS:
-        raise UnsupportedFeature("unknown value", field="json_diffs", expected=", ".join(_JSON_DIFFS), found=json_diffs)
-    unknown = [name for name in source_columns if name not in _SOURCE_COLUMNS]
-    if unknown:
-        raise UnsupportedFeature(
-            "unknown value", field="source_columns", expected=", ".join(_SOURCE_COLUMNS), found=", ".join(unknown)
-        )
+    check_values("zero_dates", (zero_dates,), _ZERO_DATES)
+    check_values("json_diffs", (json_diffs,), _JSON_DIFFS)
+    check_values("source_columns", source_columns, _SOURCE_COLUMNS)
+    for name, given in (("tables", tables), ("columns", columns)):
+        if isinstance(given, str):
+            raise UnsupportedFeature(
+                "a list of names is needed", field=name, expected=f"[{given!r}]", found=repr(given)
+            )
+    events, condition = _events_and_condition(where, ops)
     options: SelectionOptions = {
         "json_diffs": json_diffs,
-        "columns": None if columns is None else tuple(columns),
+        "columns": None if columns is None or condition is not None else tuple(columns),
         "zero_dates": zero_dates,
         "verify_checksum": verify_checksum,
         "batch_rows": batch_rows,
-        "where": where,
+        "where": events,
         "definitions": load_definitions(definitions),
         "limits": limits,
         "source_columns": tuple(source_columns),
@@ -613,7 +692,36 @@ def read_tables(
     logs = find_logs(source, filesystem=filesystem)
     if not ignore_missing_logs:
         check_series(logs, ring, in_order=False)
-    return TableBatches(logs, wanted, options, ring, threads)
+    chosen = None if condition is None or columns is None else tuple(columns)
+    return TableBatches(logs, wanted, options, ring, threads, condition, chosen)
+
+
+def _events_and_condition(
+    where: Where, ops: Operation | Collection[Operation] | None
+) -> tuple[EventFilter, RowCondition | None]:
+    """Return the conditions on events and on values.
+
+    Raises:
+        ConditionError: a text is not a condition.
+        UnsupportedFeature: an unknown operation.
+    """
+    found = (where,) if isinstance(where, str) or not isinstance(where, (list, tuple)) else where
+    events = EVERY_EVENT if ops is None else EventFilter(ops=frozenset((ops,) if isinstance(ops, str) else ops))
+    conditions = []
+    for one in found:
+        if isinstance(one, EventFilter):
+            events = events.both(one)
+        else:
+            conditions.append(one if isinstance(one, str) else one.text)
+    if not conditions:
+        return events, None
+    from binlogio.selection.row_condition import RowCondition  # noqa: PLC0415 - imports pyarrow
+
+    for text in conditions:
+        RowCondition(text)  # each one is complete: it cannot end the parentheses of the other
+    return events, RowCondition(
+        conditions[0] if len(conditions) == 1 else " AND ".join(f"({one})" for one in conditions)
+    )
 
 
 @overload
@@ -621,7 +729,7 @@ def read_rows(
     source: Source | Iterable[Source],
     *,
     table: str,
-    columns: Iterable[str] | None = ...,
+    columns: Names | None = ...,
     zero_dates: Literal["error", "null", "text"] = ...,
     json_diffs: Literal["operations", "error"] = ...,
     verify_checksum: bool = ...,
@@ -629,7 +737,8 @@ def read_rows(
     threads: int = ...,
     keyring: KeyringSource | None = ...,
     filesystem: FileSystem | None = ...,
-    where: EventFilter = ...,
+    where: Where = ...,
+    ops: Operation | Collection[Operation] | None = ...,
     definitions: Definitions | None = ...,
     limits: Limits = ...,
     source_columns: Collection[str] = ...,
@@ -642,8 +751,8 @@ def read_rows(
     source: Source | Iterable[Source],
     *,
     table: None = ...,
-    tables: Iterable[str] | None = ...,
-    columns: Iterable[str] | None = ...,
+    tables: Names | TableNames | None = ...,
+    columns: Names | None = ...,
     zero_dates: Literal["error", "null", "text"] = ...,
     json_diffs: Literal["operations", "error"] = ...,
     verify_checksum: bool = ...,
@@ -651,7 +760,8 @@ def read_rows(
     threads: int = ...,
     keyring: KeyringSource | None = ...,
     filesystem: FileSystem | None = ...,
-    where: EventFilter = ...,
+    where: Where = ...,
+    ops: Operation | Collection[Operation] | None = ...,
     definitions: Definitions | None = ...,
     limits: Limits = ...,
     source_columns: Collection[str] = ...,
@@ -663,8 +773,8 @@ def read_rows(
     source: Source | Iterable[Source],
     *,
     table: str | None = None,
-    tables: Iterable[str] | TableNames | None = None,
-    columns: Iterable[str] | None = None,
+    tables: Names | TableNames | None = None,
+    columns: Names | None = None,
     zero_dates: Literal["error", "null", "text"] = "error",
     json_diffs: Literal["operations", "error"] = "operations",
     verify_checksum: bool = True,
@@ -672,7 +782,8 @@ def read_rows(
     threads: int = 1,
     keyring: KeyringSource | None = None,
     filesystem: FileSystem | None = None,
-    where: EventFilter = EVERY_EVENT,
+    where: Where = EVERY_EVENT,
+    ops: Operation | Collection[Operation] | None = None,
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
@@ -703,6 +814,7 @@ def read_rows(
         keyring=keyring,
         filesystem=filesystem,
         where=where,
+        ops=ops,
         definitions=definitions,
         limits=limits,
         source_columns=source_columns,

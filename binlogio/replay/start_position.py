@@ -12,19 +12,22 @@ The logs are in the order in which they were given.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.columnar.splits.skipped_events import SkippedEvent, skipped_events
 from binlogio.constants import BINLOG_MAGIC, EventType
-from binlogio.dotted_names import dotted_name
-from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, PositionError, hints
+from binlogio.dotted_names import dotted_name, split_name
+from binlogio.errors import BinlogError, BinlogFormatError, ChangedLogs, Hint, MissingLogs, PositionError, hints
 from binlogio.events.control import XaPrepareEvent
+from binlogio.events.load import CreateFileEvent, ExecuteLoadQueryEvent, LoadEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.replay import statements
-from binlogio.selection.table_names import is_of_all_tables, matches, named_in
+from binlogio.selection.table_names import is_of_all_tables, matches, named_in, unnamed_schemas
 from binlogio.series.continuity import continues, series_gap
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
@@ -35,11 +38,11 @@ from binlogio.storage.index_file import base_name, log_name, log_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from binlogio.errors import BinlogError
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
     from binlogio.replay.apply.progress import KeptLog, Progress
     from binlogio.replay.filters import ReplayFilter
+    from binlogio.selection.table_names import TableNames
     from binlogio.series.identity import LogIdentity
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
@@ -49,6 +52,13 @@ _DECODED: Final = (
     EventType.QUERY_COMPRESSED_EVENT,
     EventType.XA_PREPARE_LOG_EVENT,
     EventType.TRANSACTION_PAYLOAD_EVENT,
+)
+_NAMING: Final = (
+    EventType.TABLE_MAP_EVENT,
+    EventType.EXECUTE_LOAD_QUERY_EVENT,
+    EventType.LOAD_EVENT,
+    EventType.NEW_LOAD_EVENT,
+    EventType.CREATE_FILE_EVENT,
 )
 _MOST_NAMES: Final = 3
 _MOST_BODIES: Final = 10_000  # the limit of the cache of table maps
@@ -85,6 +95,23 @@ class SkippedPart:
 
     groups: int = 0
     prepared: dict[str, PreparedPlace] = field(default_factory=dict)
+
+
+class UnknownNames(NamedTuple):
+    """A glob that matches nothing in logs: of a "schema" or of a "table", and the names of those with rows."""
+
+    kind: str
+    glob: str
+    names: tuple[str, ...]
+
+    @property
+    def nearest(self) -> tuple[str, ...]:
+        """The names most like the glob, or else the first ones."""
+        near = get_close_matches(self.glob, self.names, _MOST_NAMES)
+        if not near:  # a table without its schema
+            tables = {split_name(name)[1] or name: name for name in self.names}
+            near = [tables[one] for one in get_close_matches(self.glob, tables, _MOST_NAMES)]
+        return tuple(near) or self.names[:_MOST_NAMES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,37 +524,45 @@ class _SkippedEvents:
             self._part.prepared[statements.xid_key(one.xid_text)] = place
 
 
-def unknown_tables(reader: BinlogReader, patterns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the glob patterns of `schema.table` that match nothing in the logs, and the tables with rows in the logs.
+def unknown_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNames) -> UnknownNames | None:
+    """Return the globs of a selection that match no table and no schema in the logs; None if each one matches.
 
-    Stops when all patterns have matched. Streams, which can be read only once, and damaged logs are not checked: both
-    results are then empty.
+    A statement matches a glob whose names are words of it. Stops when all globs have matched. None as well for streams,
+    which can be read only once, and for logs that cannot be read: reading them raises the error.
 
     Raises:
-        OSError, UnsupportedFeature: a log cannot be read.
+        OSError: a log cannot be read.
     """
-    left = list(patterns)
-    names: set[str] = set()
+    databases, tables = list(names.databases), list(names.tables)
+    schemas: set[str] = set()
+    found: set[str] = set()
     bodies: set[bytes] = set()
-    if not reader.can_begin_elsewhere:
-        return [], []
-    for log in reader.logs:
-        decoder = Decoder(decompress=decompress_zstd, only=(*_DECODED, EventType.TABLE_MAP_EVENT))
+    if any(log.stream is not None for log in logs):
+        return None
+    for log in logs:
+        decoder = Decoder(decompress=decompress_zstd, only=(*_DECODED, *_NAMING))
         try:
-            for event in skipped_events(log, reader.keyring, (EventType.TABLE_MAP_EVENT,)):
-                if not left:
-                    return [], []
+            for event in skipped_events(log, keyring, _NAMING):
+                if not (databases or tables):
+                    return None
                 if event.starts_group or _is_known(event, bodies):
                     continue
                 for one in decoder.decode(event.frame):
-                    if isinstance(one, TableMapEvent):
-                        names.add(dotted_name(one.schema, one.table))
-                        left = [glob for glob in left if not matches(glob, one.schema, one.table)]
-                    elif isinstance(one, QueryEvent):
-                        left = unnamed(left, one)
-        except BinlogFormatError:
-            return [], []  # the error is raised when the log is read
-    return left, sorted(names)
+                    if isinstance(one, (TableMapEvent, LoadEvent, CreateFileEvent)):
+                        schemas.add(one.schema)
+                        found.add(dotted_name(one.schema, one.table))
+                        databases = [glob for glob in databases if not fnmatchcase(one.schema, glob)]
+                        tables = [glob for glob in tables if not matches(glob, one.schema, one.table)]
+                    elif isinstance(one, (QueryEvent, ExecuteLoadQueryEvent)):
+                        text = one.sql.decode("utf-8", "replace")
+                        named = named_in(tables, one.schema, text)
+                        tables = [glob for glob in tables if glob not in named]
+                        databases = unnamed_schemas(databases, one.schema, text)
+        except BinlogError:
+            return None
+    if databases:
+        return UnknownNames("schema", databases[0], tuple(sorted(schemas)))
+    return UnknownNames("table", tables[0], tuple(sorted(found))) if tables else None
 
 
 def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:

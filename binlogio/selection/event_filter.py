@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import field, fields
-from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Union
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypedDict, Union
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
     from collections.abc import Set as AbstractSet
 
     from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition, MariadbGtidSet
@@ -34,7 +35,10 @@ Gtids = Union["GtidSet", MariadbGtids]
 
 LOWEST: Final = 0
 HIGHEST: Final = 1 << 62
-OPERATIONS: Final = frozenset(("insert", "update", "delete"))
+Operation: TypeAlias = Literal["insert", "update", "delete"]
+OPERATIONS: Final[frozenset[Operation]] = frozenset(("insert", "update", "delete"))
+Names: TypeAlias = "list[str] | tuple[str, ...] | AbstractSet[str]"
+"""Several names: not an iterable of texts, which a single name is as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class RouterChoice(TypedDict):
 
     pos: tuple[int, int]
     timestamp: tuple[int, int]
+    group_time: tuple[int, int]
     server_ids: frozenset[int] | AllExcept | None
     operations: list[int]
     ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None
@@ -79,6 +84,7 @@ class EventFilter:
     Args:
         pos: offset of the rows event, or of the payload event around it, in bytes from the start of the file.
         timestamp: the event's time, in seconds since 1970, UTC.
+        group_time: the same of the first event of the group (transaction), by which the commands select.
         server_ids: ids of the servers on which the change was made.
         ops: operations: "insert", "update", "delete".
         schemas: names of schemas.
@@ -90,8 +96,9 @@ class EventFilter:
 
     pos: Range = field(default_factory=Range)
     timestamp: Range = field(default_factory=Range)
+    group_time: Range = field(default_factory=Range)
     server_ids: frozenset[int] | AllExcept | None = None
-    ops: frozenset[str] | None = None
+    ops: frozenset[Operation] | None = None
     schemas: frozenset[str] | None = None
     tables: frozenset[str] | None = None
     gtids: frozenset[str] | None = None
@@ -104,11 +111,7 @@ class EventFilter:
         Raises:
             UnsupportedFeature: one is not an operation.
         """
-        unknown = sorted({*(self.ops or ())} - OPERATIONS)
-        if unknown:
-            raise UnsupportedFeature(
-                "unknown operation", field="ops", expected=", ".join(_NUMBERS), found=", ".join(unknown)
-            )
+        check_values("ops", self.ops or (), _NUMBERS)
 
     def __bool__(self) -> bool:
         """Return True if the filter has a condition."""
@@ -132,6 +135,16 @@ class EventFilter:
     def asks_for_gtids(self) -> bool:
         """True if the filter has a condition on GTIDs."""
         return not (self.gtids is None and self.known_gtids is None and self.wanted_gtids is None)
+
+    def both(self, other: EventFilter) -> EventFilter:
+        """Return the filter of the events that match this filter and another one.
+
+        Raises:
+            UnsupportedFeature: both have known GTIDs, or both have wanted ones.
+        """
+        return EventFilter(
+            **{one.name: _both(one.name, getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+        )
 
     def wants_event(self, *, pos: int, timestamp: int, server_id: int, op: str) -> bool:
         """Return whether a rows event matches the conditions on position, time, server and operation.
@@ -172,10 +185,29 @@ class EventFilter:
         return {
             "pos": (self.pos.start, self.pos.end),
             "timestamp": (self.timestamp.start, self.timestamp.end),
+            "group_time": (self.group_time.start, self.group_time.end),
             "server_ids": self.server_ids,
             "operations": [number for op in (_NUMBERS if self.ops is None else self.ops) for number in _NUMBERS[op]],
             "ask_gtid": self.gtid_answer if self.asks_for_gtids else None,
         }
+
+
+def check_values(name: str, values: Iterable[str], expected: Collection[str]) -> None:
+    """Check the values of an argument.
+
+    Raises:
+        UnsupportedFeature: an unknown value.
+    """
+    unknown = sorted({*values} - {*expected})
+    if unknown:
+        near = get_close_matches(unknown[0], expected, 1)
+        raise UnsupportedFeature(
+            "unknown value",
+            field=name,
+            expected=", ".join(expected),
+            found=", ".join(unknown),
+            hint=f"did you mean {near[0]}?" if near else None,
+        )
 
 
 def parse_gtid_set(text: str) -> GtidSet | MariadbGtidSet:
@@ -257,6 +289,21 @@ def _has(gtids: Gtids, gtid: str | None) -> bool:
 _NUMBERS: Final = {"insert": (0,), "update": (1, 3), "delete": (2,)}  # numbers of the kernel; 3: partial update
 _MARIADB_GTID: Final = r"\s*\d+-\d+-\d+\s*(?:,|\.\.|$)"  # domain-server-number
 EVERY_EVENT: Final = EventFilter()
+
+
+def _both(name: str, one: Any, other: Any) -> Any:
+    """Return the value of a field for the events that match both values; None: no condition."""
+    if one is None or other is None:
+        return other if one is None else one
+    if isinstance(one, Range):
+        return one.within(other)
+    if isinstance(one, AllExcept):
+        return AllExcept(one.numbers | other.numbers) if isinstance(other, AllExcept) else _both(name, other, one)
+    if isinstance(one, frozenset):
+        return frozenset(value for value in one if value in other)
+    if one == other:
+        return one
+    raise UnsupportedFeature("two filters with different GTIDs", field=name, hint="give one filter with these GTIDs")
 
 
 def _condition_text(value: object) -> str:

@@ -106,6 +106,12 @@ def named_in(globs: Iterable[str], database: str, sql: str) -> set[str]:
     }
 
 
+def unnamed_schemas(globs: Iterable[str], database: str, sql: str) -> list[str]:
+    """Return the globs of databases that match neither a default database nor a word of a statement."""
+    names = {*possible_names(sql), database} if globs else ()
+    return [glob for glob in globs if not _has_match(glob, names)]
+
+
 def is_of_all_tables(glob: str) -> bool:
     """Return whether a glob matches every table of a database."""
     return any(not other.strip("*?") for _, other in _parts(glob))

@@ -14,6 +14,7 @@ from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.output import STDOUT, Output, OutputFile, open_output
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe, safe_lines
+from binlogio_cli.selection import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,11 +39,9 @@ def opened_search(
     """
     logs = selection.logs_of(find_logs(files))
     names = tuple(log.name for log in logs)
-    options = {
-        "where": selection.event_filter(names),
-        **reading.options,
-        "keyring": None if reading.keyring is None else load_keyring(reading.keyring),
-    }
+    keyring = None if reading.keyring is None else load_keyring(reading.keyring)
+    options = {"where": selection.event_filter(names), **reading.options, "keyring": keyring}
+    check_names(logs, keyring, selection.names)
     target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
     is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))
     with open_output(target) as stream, watched_logs(names, is_shown=is_shown) as watch:

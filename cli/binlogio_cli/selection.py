@@ -28,10 +28,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 import binlogio
-from binlogio.errors import BinlogFormatError, ConditionError
+from binlogio.errors import BinlogFormatError, ConditionError, UnsupportedFeature
 from binlogio.format.event_starts import check_event_start
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
-from binlogio.selection.event_filter import HIGHEST, LOWEST, OPERATIONS, AllExcept, EventFilter, Range
+from binlogio.selection.event_filter import (
+    HIGHEST,
+    LOWEST,
+    OPERATIONS,
+    AllExcept,
+    EventFilter,
+    Operation,
+    Range,
+    check_values,
+)
 from binlogio.selection.group_choice import GroupChoice
 from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import INPUT_PATH, ByteSize, definitions_file, definitions_option, gtid_position, parse_gtids
@@ -46,6 +55,7 @@ if TYPE_CHECKING:
     from binlogio.schema.given import GivenDefinitions
     from binlogio.selection.event_filter import Gtids
     from binlogio.selection.row_condition import RowCondition
+    from binlogio.selection.table_names import TableNames
     from binlogio.storage import LogFile
     from binlogio.storage.keyring import Keyring
 
@@ -241,7 +251,7 @@ class Selection(GroupChoice):
 
     start: Position | None = None
     stop: Position | None = None
-    operations: frozenset[str] | None = None
+    operations: frozenset[Operation] | None = None
     condition: RowCondition | None = None
     zone: tzinfo = timezone.utc
 
@@ -323,7 +333,7 @@ class Selection(GroupChoice):
         )
 
     def event_filter(self, files: tuple[str, ...]) -> EventFilter:
-        """Return the filter for `read_rows` and `read_tables`, without tables; times select single changes.
+        """Return the filter for `read_rows` and `read_tables`, without tables.
 
         `files` are the logs to read, the result of `logs`.
 
@@ -334,7 +344,7 @@ class Selection(GroupChoice):
             raise Refusal("positions need a single log here: give only that one, or select by time or GTID")
         return EventFilter(
             pos=Range(*_defined(self.start_offset, self.stop_offset)),
-            timestamp=Range(*_defined(self.start_time, self.stop_time)),
+            group_time=Range(*_defined(self.start_time, self.stop_time)),
             server_ids=self.server_ids,
             ops=self.operations,
             wanted_gtids=_only("--include-gtids", self.include_gtids, "--stop-position", self.up_to_gtids),
@@ -391,16 +401,33 @@ def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
         Refusal: no event matches a table.
         OSError, BinlogError: a log cannot be read.
     """
-    from binlogio.replay.start_position import bounds_of, unknown_tables  # noqa: PLC0415 - needed by some commands only
+    from binlogio.replay.start_position import bounds_of  # noqa: PLC0415 - needed by some commands only
 
     bounds_of(reader, wanted)
-    unknown, names = unknown_tables(reader, wanted.tables)
-    if unknown:
-        some = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
-        raise Refusal(
-            f"--table {unknown[0]}: no event of the logs matches this table, found {some or 'no rows'}"
-            " (names are case-sensitive; leave out the option to select all tables)"
-        )
+    check_names(reader.logs, reader.keyring, wanted.names)
+
+
+def check_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNames) -> None:
+    """Check, before anything is written, that the logs have the selected databases and tables.
+
+    Raises:
+        Refusal: a glob matches nothing in the logs.
+        OSError, BinlogError: a log cannot be read.
+    """
+    if names.is_open:
+        return
+    from binlogio.replay.start_position import unknown_names  # noqa: PLC0415 - needed by some selections only
+
+    unknown = unknown_names(logs, keyring, names)
+    if unknown is None:
+        return
+    option, what = ("--database", "database") if unknown.kind == "schema" else ("--table", "table")
+    more = ", ..." if len(unknown.names) > len(unknown.nearest) else ""
+    raise Refusal(
+        f"{option} {unknown.glob}: no event of the logs matches this {what}, found"
+        f" {', '.join(unknown.nearest) + more or 'no rows'}"
+        f" (names are case-sensitive; leave out the option to select all {what}s)"
+    )
 
 
 def say_columns(rows: RowChoice | None) -> None:
@@ -461,7 +488,7 @@ def _number(text: str, highest: int) -> int | None:
     return number if (number := int(text)) <= highest else None
 
 
-def _parse_operations(ctx: click.Context, param: click.Parameter, text: str | None) -> frozenset[str] | None:
+def _parse_operations(ctx: click.Context, param: click.Parameter, text: str | None) -> frozenset[Operation] | None:
     """Parse names of operations separated by commas.
 
     Raises:
@@ -469,10 +496,12 @@ def _parse_operations(ctx: click.Context, param: click.Parameter, text: str | No
     """
     if text is None:
         return None
-    found = frozenset(one.strip().lower() for one in text.split(","))
-    if not found <= OPERATIONS:
-        raise click.BadParameter(f"{text!r}; expected some of insert, update, delete", ctx, param)
-    return found
+    found = [one.strip().lower() for one in text.split(",")]
+    try:
+        check_values("operation", found, ("insert", "update", "delete"))
+    except UnsupportedFeature as exc:
+        raise click.BadParameter(str(exc), ctx, param) from exc
+    return OPERATIONS.intersection(found)
 
 
 def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | None) -> RowCondition | None:

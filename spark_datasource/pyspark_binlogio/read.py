@@ -94,7 +94,7 @@ class Pushed:
         both: Any = to if now is None else now.within(to) if isinstance(to, Range) else now & to
         if name == FILES:
             return replace(self, files=both)
-        return replace(self, events=replace(self.events, **{name: both & OPERATIONS if name == "ops" else both}))
+        return replace(self, events=replace(self.events, **{name: OPERATIONS & both if name == "ops" else both}))
 
 
 NOTHING_PUSHED: Final = Pushed()

@@ -24,7 +24,6 @@ from binlogio.archive.export.files import file_name
 from binlogio.archive.export.ledger import LEDGER_NAME
 from binlogio.dotted_names import split_name
 from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs, UnsupportedFeature
-from binlogio.selection.row_condition import RowCondition
 from binlogio_cli.main import cli
 from both_kernels import KERNELS, kernel_set_to
 from corpus import MYSQL
@@ -455,7 +454,7 @@ def test_a_condition_selects_changes_by_their_values(tmp_path: Path) -> None:
     logs.mkdir()
     write(logs, (NARROW, [(1, 10), (2, 20), (3, 30)]))
 
-    summary = export(logs, to, condition=RowCondition("total > 15"), columns=["id"])
+    summary = export(logs, to, where="total > 15", columns=["id"])
 
     assert summary.rows == {"shop.orders": 2}
     assert [row["after"] for row in FILES["parquet"](to / "shop.orders.parquet")] == [{"id": 2}, {"id": 3}]

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 import binlogio
 from binlogio.errors import ReplayError
 from binlogio.replay import ReplayFilter, SqliteTarget, replay
-from binlogio.replay.start_position import unknown_tables
+from binlogio.replay.start_position import unknown_names
 from binlogio.replay.targets.dry_run import DryRunTarget
+from binlogio.selection.table_names import TableNames
 from binlogio_cli.main import cli
 from logs import log, query
 
@@ -135,14 +136,23 @@ def test_database_is_dropped_only_where_all_its_tables_are_chosen(
 
 @pytest.mark.parametrize(
     ("glob", "is_found"),
-    [("a", True), ("prod.a", True), ("prod.`a`", True), ("prod.`x.y`", True), ("b", False), ("prod.*", False)],
+    [
+        ("a", True),
+        ("prod.a", True),
+        ("prod.`a`", True),
+        ("prod.`x.y`", True),
+        ("b", False),
+        ("prod.*", True),
+        ("e.*", False),
+    ],
 )
 def test_tables_that_only_statements_name_are_found(tmp_path: Path, glob: str, is_found: bool) -> None:
-    """But not by a glob of all tables."""
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(query("TRUNCATE a", "prod"), query("DROP TABLE prod.`x.y`")))
     with binlogio.open(path) as reader:
-        assert unknown_tables(reader, [glob]) == ([] if is_found else [glob], [])
+        unknown = unknown_names(reader.logs, None, TableNames(tables=(glob,)))
+
+    assert unknown == (None if is_found else ("table", glob, ()))
 
 
 def test_refused_statement_before_the_start_does_not_count(tmp_path: Path) -> None:

@@ -189,9 +189,9 @@ cdef class EventScanner:
         """Make `scan` return STOP before the first event group that begins at or after `offset`."""
         self.stop_offset = offset
 
-    def choose(self, *, pos, timestamp, server_ids, operations, ask_gtid) -> None:
+    def choose(self, *, pos, timestamp, group_time, server_ids, operations, ask_gtid) -> None:
         """Collect only rows events that `RowChoice` selects with these arguments."""
-        self.choice = RowChoice(pos, timestamp, server_ids, operations, ask_gtid)
+        self.choice = RowChoice(pos, timestamp, group_time, server_ids, operations, ask_gtid)
         self.choice.begin_group(self.groups + self.group_count - 1)
 
     def describe_part(self, *, bint checksum) -> None:
@@ -396,8 +396,12 @@ cdef class EventScanner:
             self.actual = crc32(0, p, event_size - tail)
             if self.stored != self.actual:
                 return S_BAD_EVENT
+        if pos < 0:
+            self.event_time = u32(p)
         if self.keeps_sources:
             self._follow_source(code, body, end, pos)
+        elif pos < 0 and self.choice is not None and self.choice.asks_group_time:
+            self._follow_group(code, body, end)
         if is_any_rows(code) and not is_compressed_rows(code):
             status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
         elif self.unknown_post_header[code] and code < WRITE_ROWS_COMPRESSED_EVENT_V1:
@@ -432,9 +436,7 @@ cdef class EventScanner:
         cdef Group* group
         cdef int64_t size
         if pos < 0:
-            self._follow(&self.state, code, body, end)
-            if self.state.begins and not is_group_start(code):
-                self._new_group()
+            self._follow_group(code, body, end)
         group = self.groups + self.group_count - 1
         if code == QUERY_EVENT:
             size = size_before_sql(body, end)
@@ -446,6 +448,13 @@ cdef class EventScanner:
             self._keep_statement(body + 1, end - body - 1)
         elif code == ANNOTATE_ROWS_EVENT:
             self._keep_statement(body, end - body)
+        return 0
+
+    cdef int _follow_group(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1 nogil:
+        """Update the group state; a group without a GTID event begins with its first event."""
+        self._follow(&self.state, code, body, end)
+        if self.state.begins and not is_group_start(code):
+            self._new_group()
         return 0
 
     cdef void _follow(self, GroupState* state, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil:
@@ -468,7 +477,11 @@ cdef class EventScanner:
         cdef Group group = self.groups[self.group_count - 1]
         group.thread_id = -1
         group.has_xid = group.is_complete = False
-        return self._add_group(&group)
+        group.begin_time = self.event_time
+        self._add_group(&group)
+        if self.choice is not None:
+            self.choice.begin_group(&group)
+        return 0
 
     cdef int _end_source(self) noexcept nogil:
         """End a group: no later row belongs to it."""
@@ -517,6 +530,7 @@ cdef class EventScanner:
             return S_BAD_EVENT
         group.thread_id = -1
         group.has_xid = group.is_complete = False
+        group.begin_time = u32(header)
         if self.keeps_sources and code == MARIADB_GTID_EVENT:
             gtid_fields(&fields, code, body, end)
             if fields.has_thread:

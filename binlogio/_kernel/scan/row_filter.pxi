@@ -3,7 +3,7 @@
 `binlogio.selection.event_filter` is the reference implementation (oracle).
 """
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport UINT32_MAX, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 
@@ -11,16 +11,18 @@ cdef class RowChoice:
     """Criteria of a selection.
 
     Args:
-        pos, timestamp: (start, end), end exclusive.
+        pos, timestamp, group_time: (start, end), end exclusive; `group_time` is the time of the first event of a group.
         server_ids: a frozenset of selected server ids, or `AllExcept` of one; None for any.
         operations: numbers of the selected operations.
         ask_gtid: predicate as in `GtidChoice`; None for any group.
     """
 
-    def __cinit__(self, pos, timestamp, server_ids, operations, ask_gtid):
+    def __cinit__(self, pos, timestamp, group_time, server_ids, operations, ask_gtid):
         cdef int64_t i
         self.pos_start, self.pos_end = pos
         self.time_start, self.time_end = timestamp
+        self.group_start, self.group_end = group_time
+        self.asks_group_time = self.group_start > 0 or self.group_end <= UINT32_MAX
         self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
         self.wants_this_group = True
         for operation in operations:
@@ -42,7 +44,8 @@ cdef class RowChoice:
 
     cdef int begin_group(self, const Group* group) except -1 nogil:
         """Begin the next group."""
-        if self.gtids is not None:
+        self.wants_this_group = self.group_start <= <int64_t>group.begin_time < self.group_end
+        if self.wants_this_group and self.gtids is not None:
             self.wants_this_group = self.gtids.wants(group)
         return 0
 

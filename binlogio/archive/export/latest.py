@@ -108,22 +108,26 @@ def table_marks(
     temporary: set[tuple[str, str]] = set()
     selection = EventSelection(tables=lambda _schema, table: table is None, verify_checksum=verify_checksum)
     for number, (log, start, end) in enumerate(logs):
-        begin = 0
+        begin = begin_time = 0
         for batch in read_events(log, None, selection, keyring):
             kinds, sql = batch.column("type"), batch.column("sql")
             is_begin = pc.or_(pc.is_in(kinds, _GROUP_STARTS), pc.fill_null(pc.equal(sql, "BEGIN"), False))  # noqa: FBT003
             begins = np.concatenate([[begin], np.asarray(batch.column("pos").filter(is_begin))])
-            begin = int(begins[-1])
+            seconds = pc.cast(batch.column("timestamp").filter(is_begin), pa.timestamp("s", "UTC"), safe=False)
+            times = np.concatenate([[begin_time], np.asarray(seconds.cast(pa.int64()))])
+            begin, begin_time = int(begins[-1]), int(times[-1])
             is_usual = pc.fill_null(pc.is_in(sql, _USUAL), False)  # noqa: FBT003
             events = batch.filter(pc.and_(pc.is_in(kinds, _MARKED), pc.invert(is_usual)))
             for event in events.select(["type", "pos", "schema", "sql", "gtid", "body", "timestamp"]).to_pylist():
                 pos, kind = event["pos"], event["type"]
+                number_of_group = np.searchsorted(begins, pos, "right") - 1
                 is_selected = start <= pos < end and int(event["timestamp"].timestamp()) in where.timestamp
+                is_selected = is_selected and int(times[number_of_group]) in where.group_time
                 if not is_selected or not where.wants_group(event["gtid"]):
                     continue
                 if kind == _PREPARES and json.loads(event["body"])["one_phase"]:
                     continue
-                group = int(begins[np.searchsorted(begins, pos, "right") - 1])
+                group = int(begins[number_of_group])
                 mark = _mark(number, log.name, group, (kind, pos, event["schema"] or "", event["sql"]), temporary)
                 if mark is not None:
                     yield mark

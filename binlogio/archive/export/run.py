@@ -36,7 +36,7 @@ from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFea
 from binlogio.gtid import GtidSet
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, EventFilter, Range
+from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, Range
 from binlogio.series.continuity import check_series, ignored, missing_after, missing_gtids
 from binlogio.series.gtid_history import ServerGtids
 from binlogio.series.identity import LogIdentity, log_size
@@ -50,10 +50,10 @@ from binlogio.storage.sources import Source
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-    from binlogio.columnar.rows_reader import TableBatches
+    from binlogio.columnar.rows_reader import TableBatches, Where
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
-    from binlogio.selection.row_condition import RowCondition
+    from binlogio.selection.event_filter import Names, Operation
     from binlogio.selection.table_names import TableNames
     from binlogio.series.log_head import LogHead
     from binlogio.storage.keyring import Keyring, KeyringSource
@@ -104,12 +104,12 @@ def export(
     to: str | os.PathLike[str],
     *,
     format: FormatName = "parquet",  # noqa: A002 - the usual name
-    tables: Iterable[str] | TableNames | None = None,
-    columns: Iterable[str] | None = None,
-    where: EventFilter = EVERY_EVENT,
+    tables: Names | TableNames | None = None,
+    columns: Names | None = None,
+    where: Where = EVERY_EVENT,
+    ops: Operation | Collection[Operation] | None = None,
     start_offset: int | None = None,
     stop_offset: int | None = None,
-    condition: RowCondition | None = None,
     latest: bool = False,
     key: Collection[str] | None = None,
     partition_by: Literal["day"] | None = None,
@@ -139,9 +139,9 @@ def export(
         tables: as in `binlogio.read_tables`.
         columns: columns to export in `before` and `after`; a table may lack some of them. None: all columns.
         where: as in `binlogio.read_tables`.
+        ops: as in `binlogio.read_tables`.
         start_offset: skip events before this offset of the first log; of a target that is continued, when it was made.
         stop_offset: skip events at and after this offset of the last log; the target cannot be continued then.
-        condition: export only changes whose values match.
         latest: export the latest state of each row instead of the changes; deleted rows are omitted.
         key: for `latest`, the primary key columns of tables whose key is not in the log or in `definitions`.
         partition_by: "day": partition by the day (UTC) of the change.
@@ -175,18 +175,12 @@ def export(
     form, to = _format_of(format), local_output(to)
     if append and replace:
         raise ExportError("an export is either continued or replaced", hint=Hint.EXPORT_EXISTS)
-    if latest and (append or partition_by is not None or where.ops is not None or condition is not None):
-        raise ExportError(
-            "the latest state is made of all changes of the tables at once",
-            hint=Hint.LATEST_ALONE,
-        )
-    if partition_by is not None and form is ExportFormat.DUCKDB:
-        raise ExportError("a DuckDB file has no partitions", hint="its tables have the column timestamp")
     rows_of = read_tables(
         source,
         tables=tables,
-        columns=columns if condition is None else None,
+        columns=columns,
         where=where,
+        ops=ops,
         zero_dates=zero_dates,
         verify_checksum=verify_checksum,
         threads=threads,
@@ -197,15 +191,23 @@ def export(
         source_columns=source_columns,
         ignore_missing_logs=True,  # checked below, with the logs that the target has
     )
+    events = rows_of.where
+    if latest and (append or partition_by is not None or events.ops is not None or rows_of.condition is not None):
+        raise ExportError(
+            "the latest state is made of all changes of the tables at once",
+            hint=Hint.LATEST_ALONE,
+        )
+    if partition_by is not None and form is ExportFormat.DUCKDB:
+        raise ExportError("a DuckDB file has no partitions", hint="its tables have the column timestamp")
     if append and any(log.stream is not None for log in rows_of.logs):
         raise ExportError("an export is continued with files", found="a stream")
     options = {
         "tables": rows_of.names,
         "columns": None if columns is None else sorted(columns),
-        "where": str(where) if where else None,
+        "where": str(events) if events else None,
         "start_offset": start_offset,
         "stop_offset": stop_offset,
-        "condition": None if condition is None else condition.text,
+        "condition": None if rows_of.condition is None else rows_of.condition.text,
         "latest": latest,
         "key": None if key is None else list(key),
         "partition_by": partition_by,
@@ -238,11 +240,10 @@ def export(
             ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
         _check_logs(ranges, in_order=latest)
         rows: Counter[str] = Counter()
-        chosen = _Chosen(condition, None if columns is None else frozenset(columns))
         if latest:
-            batches = _latest(rows_of, ranges, chosen, watch, ring, where, key, verify_checksum=verify_checksum)
+            batches = _latest(rows_of, ranges, watch, ring, key, verify_checksum=verify_checksum)
         else:
-            batches = _records(rows_of, ranges, chosen, watch)
+            batches = _records(rows_of, ranges, watch)
         for table, batch in batches:
             check_names(table, batch.schema, target.ledger.named)
             target.write(table, batch)
@@ -445,7 +446,6 @@ def _incomplete_end(reader: BinlogReader) -> int | None:
 def _records(
     rows_of: TableBatches,
     ranges: list[_LogRange],
-    chosen: _Chosen,
     watch: Callable[[str, int], None] | None,
     note_plan: Callable[[TablePlan], None] | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -460,40 +460,15 @@ def _records(
         kept = log_range.within(batch)
         if watch is not None:
             watch(log_range.log.name, batch.column("pos")[-1].as_py())
-        if kept.num_rows and chosen.condition is not None:
-            kept = _pruned(chosen.condition.filter(kept), chosen.columns)
         if kept.num_rows:
             yield table, kept.select([name for name in kept.schema.names if name not in _LEFT_OUT])
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """The selection of an export: a row condition, and columns."""
-
-    condition: RowCondition | None
-    columns: frozenset[str] | None
-
-
-def _pruned(batch: pa.RecordBatch, columns: Collection[str] | None) -> pa.RecordBatch:
-    """Return a batch with only these columns in its images. For a condition, all columns were read."""
-    if columns is None:
-        return batch
-    for name in ("before", "after"):
-        image = batch.column(name)
-        fields = [one for one in image.type if one.name in columns]
-        parts = [image.field(one.name) for one in fields]
-        pruned = pa.StructArray.from_arrays(parts, fields=fields, mask=image.is_null())
-        batch = batch.set_column(batch.schema.get_field_index(name), name, pruned)
-    return batch
 
 
 def _latest(
     rows_of: TableBatches,
     ranges: list[_LogRange],
-    chosen: _Chosen,
     watch: Callable[[str, int], None] | None,
     keyring: Keyring | None,
-    where: EventFilter,
     key: Collection[str] | None,
     *,
     verify_checksum: bool,
@@ -502,11 +477,11 @@ def _latest(
     if any(one.log.stream is not None for one in ranges):
         raise ExportError("the latest state needs logs that can be read twice", found="a stream")
     logs = [(one.log, one.part.start, one.part.end) for one in ranges]
-    marks = table_marks(logs, where, keyring, verify_checksum=verify_checksum)
+    marks = table_marks(logs, rows_of.where, keyring, verify_checksum=verify_checksum)
     numbers = {name_text(one.log.name): number for number, one in enumerate(ranges)}
     rows = LatestRows(marks, numbers, None if key is None else list(key))
     with closing(rows):
-        for table, batch in _records(rows_of, ranges, chosen, watch, rows.note_plan):
+        for table, batch in _records(rows_of, ranges, watch, rows.note_plan):
             rows.add(table, batch)
         yield from rows.finish()
 

@@ -35,6 +35,7 @@ from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
     Reading,
     Selection,
+    check_names,
     files_argument,
     reading_options,
     renames,
@@ -283,7 +284,10 @@ class Dumping:
 
     def open(self, logs: tuple[str, ...]) -> BinlogReader:
         """Open the logs, from the start offset in the first log to the stop offset in the last log."""
-        return self._open(logs, self._selection.start_offset)
+        reader = self._open(logs, self._selection.start_offset)
+        if not self._options["follow"]:  # a table may still come
+            check_names(reader.logs, reader.keyring, self._selection.names)
+        return reader
 
     def _open(self, logs: tuple[str, ...], start: int | None) -> BinlogReader:
         return self._reading.open(

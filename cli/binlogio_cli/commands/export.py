@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive.export import ExportFormat, export
-from binlogio.storage.sources import find_logs
+from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say, say_missing
 from binlogio_cli.options import OutputPath, ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
-from binlogio_cli.selection import files_argument, reading_options, selection_options
+from binlogio_cli.selection import check_names, files_argument, reading_options, selection_options
 
 if TYPE_CHECKING:
     from binlogio.archive.export import ExportSummary, FormatName
@@ -103,7 +103,11 @@ def command(
     logs = files
     if selection.start is not None or selection.stop is not None:
         logs = selection.logs(tuple(log.name for log in find_logs(files)))
-    names = [log.name for log in find_logs(logs)]
+    found = find_logs(logs)
+    names = [log.name for log in found]
+    if not options["append"]:  # later logs may have no row of a table
+        check_names(found, None if reading.keyring is None else load_keyring(reading.keyring), selection.names)
+    conditions = [] if selection.condition is None else [selection.condition]
     with watched_logs(names, is_shown=not quiet) as watch:
         summary = export(
             logs,
@@ -112,10 +116,9 @@ def command(
             tables=selection.names,
             columns=_names(columns),
             key=_names(key),
-            where=replace(selection, start=None, stop=None).event_filter(logs),
+            where=[replace(selection, start=None, stop=None).event_filter(logs), *conditions],
             start_offset=selection.start_offset,
             stop_offset=selection.stop_offset,
-            condition=selection.condition,
             replace=force,
             watch=watch,
             **reading.options,

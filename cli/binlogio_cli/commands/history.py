@@ -12,11 +12,13 @@ import click
 from binlogio.archive.found_rows import SearchSummary
 from binlogio.archive.history import HistoryOptions, row_history
 from binlogio.archive.row_keys import KeyRefused
+from binlogio.dotted_names import canonical_name
+from binlogio.selection.table_names import TableNames
 from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import Refusal, say, say_gaps
 from binlogio_cli.options import FilePath
 from binlogio_cli.output import force_option, output_option, quiet_option
-from binlogio_cli.selection import files_argument, reading_options, selection_options
+from binlogio_cli.selection import check_names, files_argument, reading_options, selection_options
 
 if TYPE_CHECKING:
     from binlogio_cli.selection import Reading, Selection
@@ -96,6 +98,8 @@ def command(
                     stream.write(change_json(one))
                 else:
                     stream.write_all(change_text(one, selection.zone))
+            if not (summary.rows_compared or summary.statements):  # an index is not read for all tables
+                check_names(logs, options.keyring, TableNames(tables=(canonical_name(table),)))
         except KeyRefused as exc:
             raise Refusal(str(exc)) from exc
     say(_report(table, key, summary))

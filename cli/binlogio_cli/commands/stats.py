@@ -17,7 +17,14 @@ from binlogio_cli.output import OutputFile, force_option, open_output, quiet_opt
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text
 from binlogio_cli.quoting import safe
-from binlogio_cli.selection import Selection, files_argument, keyring_option, say_columns, selection_options
+from binlogio_cli.selection import (
+    Selection,
+    check_names,
+    files_argument,
+    keyring_option,
+    say_columns,
+    selection_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,6 +86,7 @@ def command(
     keys = None if keyring is None else load_keyring(keyring)
     code = say_gaps(logs, keys)
     selection.check_positions(logs, keys)
+    check_names(logs, keys, selection.names)
     rows = selection.row_choice(refuses_unknown=False)
     with watched_logs(names, is_shown=not quiet) as on_read:
         stats = archive_stats(
