@@ -48,9 +48,9 @@ def test_groups_are_selected_by_their_first_event(kernel: str, tmp_path: Path) -
             *rows_of((None, (number, "x", None)), table=T),
             XidEvent(1, header(EventType.XID_EVENT)),
         ]
-        times = (begin, *[rows] * (len(group) - 2), end)
+        seconds = (begin, *[rows] * (len(group) - 2), end)
         events += [
-            replace(one, header=replace(one.header, timestamp=time)) for one, time in zip(group, times, strict=True)
+            replace(one, header=replace(one.header, timestamp=time)) for one, time in zip(group, seconds, strict=True)
         ]
     old = tmp_path / "binlog.000001"
     old.write_bytes(log(*events))
