@@ -53,7 +53,7 @@ from binlogio.selection.event_filter import Range
 from binlogio.series import LogMatch, LogProgress, log_identity
 from binlogio.series.identity import log_size
 from binlogio.storage.index_file import KEY_INDEX_SUFFIX, base_name
-from binlogio.storage.new_file import missing_folders, new_file, removed_if_empty
+from binlogio.storage.new_file import local_output, make_directory, missing_folders, new_file, removed_if_empty
 from binlogio.storage.object_store import open_uri
 
 if TYPE_CHECKING:
@@ -146,8 +146,8 @@ def index_place(log: LogFile, folder: str | None = None) -> tuple[str, FileSyste
     if folder is None:
         return log.name + KEY_INDEX_SUFFIX, log.filesystem
     base = base_name(log.name) + KEY_INDEX_SUFFIX
-    if "://" not in folder:
-        return str(Path(folder) / base), None
+    if "://" not in folder or folder.startswith("file:///"):
+        return str(local_output(folder) / base), None
     filesystem, path = open_uri(folder)
     return f"{path.rstrip('/')}/{base}", filesystem
 
@@ -446,7 +446,7 @@ def _write(name: str, filesystem: FileSystem | None, data: bytes) -> None:
         return
     folder = Path(name).parent
     with removed_if_empty(missing_folders(folder)):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_directory(folder)
         with new_file(Path(name), replaces=True) as file:
             file.write(data)
 

@@ -9,9 +9,8 @@ temporary names, and `LogIndex` publishes them. An existing file is replaced onl
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,12 +24,12 @@ from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, LocalStorage
 from binlogio.storage.new_file import (
     give_name,
     local_output,
+    locked_side,
     make_directory,
     missing_folders,
     new_file,
     open_side,
     rename_new,
-    side_path,
 )
 from binlogio.writer.log.log_builder import frames_of
 
@@ -148,6 +147,7 @@ class NewLogs:
         self._replaces = replaces
         self._inputs = tuple(inputs)
         self._new: tuple[Path, Path] | None = None  # temporary name and name of the directory, if it is new
+        self._sides = ExitStack()  # removes the temporary file or directory
         self._folder = directory  # that of the temporary files
         self._indexes: dict[str, LogIndex] = {}
 
@@ -230,7 +230,7 @@ class NewLogs:
         self._check(path)
         if any(log.path == path for log in self.logs):
             raise WriterStateError("two new logs have the same name", file=str(path))
-        temporary = side_path(path) if self.is_one else self._folder / new_name(path.name)
+        temporary = self._sides.enter_context(locked_side(path)) if self.is_one else self._folder / new_name(path.name)
         log = NewLog(path, temporary, has_checksum=has_checksum)
         self.logs.append(log)
         return log
@@ -265,7 +265,7 @@ class NewLogs:
     def _open_directory(self) -> None:
         missing = missing_folders(self._directory)
         if missing:
-            self._new = side_path(missing[-1]), missing[-1]
+            self._new = self._sides.enter_context(locked_side(missing[-1], is_directory=True)), missing[-1]
             self._folder = self._new[0] / self._directory.relative_to(missing[-1])
             make_directory(self._folder)
         self._index(self._next)
@@ -295,14 +295,11 @@ class NewLogs:
         """Close and remove what was not published."""
         for log in self.logs:
             log.discard()
-            if self.is_one:
-                log.temporary.unlink(missing_ok=True)
         for index in self._indexes.values():
             with suppress(OSError):
                 index.recover()
             index.unlock()
-        if self._new is not None:
-            shutil.rmtree(self._new[0], ignore_errors=True)
+        self._sides.close()
 
     def _check(self, path: Path) -> None:
         """Raise WriterStateError if a file of this name exists and may not be replaced."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.event_records import EVENT_SCHEMA
     from binlogio.columnar.record_types import MIXED_SCHEMA, RecordType, RowSelection
     from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
-    from binlogio.columnar.splits.catalogue_file import read_catalogue, write_catalogue
+    from binlogio.columnar.splits.catalogue_file import changed_catalogue, read_catalogue, write_catalogue
     from binlogio.columnar.splits.group_scan import last_group_end, splits_at_groups
     from binlogio.columnar.splits.logged_statements import (
         catalogue_logs,
@@ -42,6 +42,7 @@ __all__ = [
     "RecordType",
     "RowSelection",
     "catalogue_logs",
+    "changed_catalogue",
     "definitions_at",
     "group_around",
     "group_behind",
@@ -69,7 +70,7 @@ if not TYPE_CHECKING:
             "event_records": "EVENT_SCHEMA",
             "record_types": "MIXED_SCHEMA RecordType RowSelection",
             "rows_reader": "DEFAULT_BATCH_ROWS read_split",
-            "splits.catalogue_file": "read_catalogue write_catalogue",
+            "splits.catalogue_file": "changed_catalogue read_catalogue write_catalogue",
             "splits.group_scan": "last_group_end splits_at_groups",
             "splits.logged_statements": "catalogue_logs definitions_at has_statements is_changed lacks_names",
             "splits.skipped_logs": "logs_without",

@@ -93,8 +93,12 @@ def replace_file(storage: LogStorage, name: str, data: bytes) -> None:
     try:
         storage.append(side, data)
         storage.sync(side)
-    finally:
         storage.close(side)
+    except OSError:
+        with suppress(OSError):
+            storage.close(side)
+            storage.remove(side)
+        raise
     storage.rename(side, name)
 
 
@@ -183,6 +187,10 @@ class LocalStorage:
     def sync_names(self) -> None:
         """Sync the directory."""
         sync_directory(self._directory)
+
+    def make_folder(self, name: str) -> None:
+        """Create a directory, if it does not exist."""
+        make_directory(self._directory / name)
 
     def lock(self, name: str, holder: str) -> str | None:
         """Lock by flock, which also excludes a second storage of this process and ends with the process.

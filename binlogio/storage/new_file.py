@@ -2,15 +2,26 @@
 
 Names and contents are synced. `log_index` publishes several logs in one step. Also removes the directories that were
 created for files that are not written.
+
+    temporary name := .binlogio- hash random .part      in the directory of the target
+    hash           := 8 hexadecimal digits, of the name of the target
+    random         := 8 hexadecimal digits
+
+The writer of a target holds a lock (flock) on its temporary file, so that a second writer is refused, and the files
+that a killed process has left are recognized.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import re
+import shutil
+import stat
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -22,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _SIDE: Final = r"\.binlogio-[0-9a-f]{16}\.part"
+_NO_LOCKS: Final = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 _NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
 
 
@@ -41,24 +53,125 @@ def local_output(name: str | os.PathLike[str]) -> Path:
     return Path(text)
 
 
-def side_path(target: Path) -> Path:
-    """Return a new temporary name in the directory of `target`."""
-    return target.with_name(f".binlogio-{os.urandom(8).hex()}.part")
+def _hash_of(target: Path) -> str:
+    return sha256(os.fsencode(target.name)).hexdigest()[:8]
+
+
+def new_side(target: Path, *, is_directory: bool = False) -> Path:
+    """Create an empty file or directory under a temporary name, which others cannot read; errors name `target`.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    side = target.with_name(f".binlogio-{_hash_of(target)}{os.urandom(4).hex()}.part")
+    try:
+        if is_directory:
+            side.mkdir(NEW_DIRECTORY_MODE)
+        else:
+            os.close(os.open(side, os.O_CREAT | os.O_EXCL | os.O_WRONLY, NEW_FILE_MODE))
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, str(target)) from exc
+    return side
+
+
+@contextmanager
+def locked_side(target: Path, *, is_directory: bool = False) -> Iterator[Path]:
+    """Return a context manager for `new_side`, locked against other writers of `target`.
+
+    At the end it is removed, unless it was renamed. What killed writers of the target have left is removed first. A
+    file system without locks excludes no process.
+
+    Raises:
+        BlockingIOError: another process, or another thread, writes this target.
+        OSError: it cannot be created.
+    """
+    side = new_side(target, is_directory=is_directory)
+    lock: int | None = None
+    try:
+        lock = os.open(side, os.O_RDONLY)
+        if not _is_locked(lock) or not _is_at(side, lock):  # another writer takes it for one of a killed process
+            raise _other_writer(target)
+        _remove_others(side, target)
+        yield side
+    finally:
+        try:
+            remove_side(side)
+        except KeyboardInterrupt:
+            remove_side(side)
+            raise
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+
+def _other_writer(target: Path) -> BlockingIOError:
+    return BlockingIOError(errno.EAGAIN, "another command is writing this", str(target))
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Lock an open file; return False if another has the lock, True also on a file system without locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as exc:
+        if exc.errno not in _NO_LOCKS:
+            raise
+    return True
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_others(side: Path, target: Path) -> None:
+    """Remove the temporary files that killed writers of `target` have left.
+
+    Raises:
+        BlockingIOError: another writer is at work.
+    """
+    try:
+        names = os.listdir(side.parent)  # noqa: PTH208 - faster, and directories may have many files
+    except PermissionError:
+        return
+    start = f".binlogio-{_hash_of(target)}"
+    for path in (side.parent / name for name in names if name.startswith(start) and name != side.name):
+        with suppress(FileNotFoundError):
+            if not is_side(path) or path.lstat().st_uid != os.geteuid() or path.is_symlink():
+                continue
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                if not _is_locked(descriptor):
+                    raise _other_writer(target)
+                remove_side(path)
+            finally:
+                os.close(descriptor)
+
+
+def remove_side(side: Path) -> None:
+    """Remove a temporary file or directory, if it exists."""
+    if side.is_dir() and not side.is_symlink():
+        shutil.rmtree(side, ignore_errors=True)
+    else:
+        side.unlink(missing_ok=True)
 
 
 def is_side(path: Path) -> bool:
-    """Return True for a temporary name of `side_path`. A killed process leaves files with such names."""
+    """Return True for a temporary name. A killed process leaves files with such names."""
     return re.fullmatch(_SIDE, path.name) is not None
 
 
 def open_side(side: Path, target: Path, *, buffering: int = io.DEFAULT_BUFFER_SIZE) -> IO[bytes]:
-    """Create a file under its temporary name and open it for writing; errors name `target`.
+    """Open a file under its temporary name for writing; it is created if missing. Errors name `target`.
 
     Raises:
         OSError: the file cannot be created. Its methods raise OSError if it cannot be written.
     """
     try:
-        raw = _NewFile(side, "xb", opener=lambda path, flags: os.open(path, flags, NEW_FILE_MODE))
+        raw = _NewFile(side, "wb", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, NEW_FILE_MODE))
     except OSError as exc:
         raise OSError(exc.errno, exc.strerror, str(target)) from exc
     raw.target = target
@@ -123,17 +236,15 @@ def new_file(target: Path, *, replaces: bool, shown: Path | None = None) -> Iter
     The file is deleted if an exception leaves the block. Errors of writes name `shown`, by default `target`.
 
     Raises:
+        BlockingIOError: as in `locked_side`.
         FileExistsError, OSError: as in `give_name`.
     """
-    side = side_path(target)
-    try:
+    with locked_side(target) as side:
         with open_side(side, shown or target) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         give_name(side, target, replaces=replaces)
-    finally:
-        side.unlink(missing_ok=True)
 
 
 def make_directory(directory: Path) -> None:
@@ -141,6 +252,17 @@ def make_directory(directory: Path) -> None:
     for one in reversed(missing_folders(directory)):
         one.mkdir(NEW_DIRECTORY_MODE, exist_ok=True)
         sync_directory(one.parent)
+
+
+def settle(path: Path) -> None:
+    """Take the permissions of others from a file or directory that a library has created, and sync it."""
+    is_directory = path.is_dir()
+    path.chmod(stat.S_IMODE(path.stat().st_mode) & (NEW_DIRECTORY_MODE if is_directory else NEW_FILE_MODE))
+    if is_directory:
+        sync_directory(path)
+    else:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def sync_directory(directory: Path) -> None:

@@ -92,10 +92,7 @@ class _LogWriter:
     def _open_staging(self) -> None:
         """Create the staging directory and its marker. Only the driver does, so a late task cannot create it again."""
         storage, marker = self._storage(), f"{self._staging}/{_MARKER}"
-        if isinstance(storage, LocalStorage):
-            (Path(self._options.paths[0]) / self._staging).mkdir(parents=True, exist_ok=True)
-        else:
-            storage.make_folder(self._staging)
+        storage.make_folder(self._staging)
         with suppress(FileNotFoundError):  # it exists if an earlier attempt was killed
             storage.remove(marker)
         storage.create(marker)

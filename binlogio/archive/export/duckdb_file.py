@@ -1,12 +1,12 @@
 """A DuckDB file as the target of an export: one schema and table per source schema and table, in one transaction.
 
-A new file is created under a temporary name. The ledger is the table `binlogio_export.ledger`, written in the same
+A new file is created in a temporary directory. The ledger is the table `binlogio_export.ledger`, written in the same
 transaction.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -17,10 +17,11 @@ from binlogio.archive.export.type_map import ExportFormat, merged_schema, plain_
 from binlogio.arrow.conversion import converted_batch
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import ExportError, UnsupportedFeature
-from binlogio.storage.new_file import side_path
+from binlogio.storage.new_file import give_name, locked_side, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from binlogio.series import LogProgress
 
@@ -33,24 +34,35 @@ class DuckdbFile:
 
     Args:
         path: the file.
-        is_new: create a new file, which replaces an existing file when it is complete.
+        is_new: create a new file, which gets its name when it is complete.
+        replaced: the file that the new one replaces, open, so that no other process can write to it.
+
+    Raises:
+        ExportError: DuckDB cannot open the file.
+        BlockingIOError: another process creates a file of this name.
+        OSError: the file cannot be created.
     """
 
-    def __init__(self, path: Path, *, is_new: bool) -> None:
+    def __init__(self, path: Path, *, is_new: bool, replaced: DuckdbFile | None = None) -> None:
         try:
             import duckdb  # noqa: PLC0415 - an extra
         except ImportError as exc:
             raise missing_extra("duckdb", "duckdb") from exc
         self._error = duckdb.Error
         self._path = path
-        self._open_path = side_path(path) if is_new else path
+        self._replaced = replaced
+        self._side = ExitStack()  # removes the temporary directory
+        if replaced is None:
+            self._folder = self._side.enter_context(locked_side(path, is_directory=True))
+        else:
+            self._folder = replaced._folder
+        self._open_path = self._folder / "new.duckdb" if is_new else path
         try:
             self._connection = duckdb.connect(str(self._open_path))
             self._connection.execute("SET TimeZone = 'UTC'")
             self._connection.execute("BEGIN")
         except BaseException as exc:
-            if is_new:
-                self._open_path.unlink(missing_ok=True)
+            self._side.close()
             if not isinstance(exc, duckdb.Error):
                 raise
             if is_new:
@@ -110,15 +122,20 @@ class DuckdbFile:
         self._run(f"CREATE OR REPLACE TABLE {_LEDGER} AS SELECT ? AS ledger", [ledger.text])
         self._run("COMMIT")
         self._connection.close()
+        settle(self._open_path)
         if self._is_new:
-            self._open_path.replace(self._path)
+            give_name(self._open_path, self._path, replaces=self._replaced is not None)
+        self._close_others()
 
     def discard(self) -> None:
         """Roll back: the file remains as it was."""
         self._connection.close()
-        if self._is_new:
-            self._open_path.unlink(missing_ok=True)
-            self._open_path.with_name(self._open_path.name + ".wal").unlink(missing_ok=True)
+        self._close_others()
+
+    def _close_others(self) -> None:
+        if self._replaced is not None:
+            self._replaced.discard()
+        self._side.close()
 
     def _run(self, sql: str, values: Any = None) -> Any:
         try:

@@ -31,7 +31,7 @@ from binlogio.archive.export.type_map import ExportFormat, merged_schema, stored
 from binlogio.arrow.conversion import converted_batch
 from binlogio.dotted_names import split_name
 from binlogio.errors import ExportError
-from binlogio.storage.new_file import side_path
+from binlogio.storage.new_file import new_side
 
 SUFFIXES: Final = {
     ExportFormat.PARQUET: "parquet",
@@ -198,7 +198,7 @@ class TableFiles:
 
     def _begin(self, table: str, day: str | None, schema: pa.Schema) -> _Part:
         number = self._numbers[table] = self._numbers.get(table, 0) + 1
-        part = _Part(schema, table, number, day, str(side_path(self._folder / "part")))
+        part = _Part(schema, table, number, day, str(new_side(self._folder / "part")))
         self._parts[table, day] = part
         return part
 

@@ -9,6 +9,7 @@ A run that was registered before its process ended is recognised by its number, 
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,8 +21,11 @@ from binlogio.archive.export.files import file_name
 from binlogio.archive.export.type_map import merged_schema, plain_type
 from binlogio.dotted_names import split_name
 from binlogio.errors import ExportError, UnsupportedFeature
+from binlogio.storage.new_file import settle, sync_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyiceberg.catalog import Catalog
 
     from binlogio.archive.export.ledger import ExportLedger
@@ -58,7 +62,8 @@ class DeltaTables:
     def register(self, ledger: ExportLedger, files: list[dict[str, Any]]) -> None:
         """Add files to their tables, unless this run is already registered."""
         for table, group in groupby(files, key=lambda one: str(one["table"])):
-            self._register(ledger, table, list(group))
+            with settled(self._folder / file_name(table) / "_delta_log"):
+                self._register(ledger, table, list(group))
 
     def close(self) -> None:
         """Do nothing: no resource is open between calls."""
@@ -145,7 +150,10 @@ class IcebergTables:
     def register(self, ledger: ExportLedger, files: list[dict[str, Any]]) -> None:
         """Add files to their tables, unless this run is already registered."""
         for table, group in groupby(files, key=lambda one: str(one["table"])):
-            self._register(ledger, split_name(table), file_name(table), list(group))
+            with settled(self._folder / file_name(table) / "metadata"):
+                self._register(ledger, split_name(table), file_name(table), list(group))
+        if self._name is None:
+            settle(self._file)
 
     def close(self) -> None:
         """Close the catalog."""
@@ -159,7 +167,7 @@ class IcebergTables:
 
         if self._loaded is None:
             uri = f"sqlite:///{self._file}"
-            self._loaded = load_catalog("binlogio", type="sql", uri=uri, warehouse=self._folder.as_uri())
+            self._loaded = load_catalog("binlogio", type="sql", uri=uri, warehouse=_place(self._folder))
         return self._loaded
 
     def _register(self, ledger: ExportLedger, name: tuple[str, ...], folder: str, files: list[dict[str, Any]]) -> None:
@@ -167,7 +175,7 @@ class IcebergTables:
         run = f"{ledger.id}:{ledger.run}"
         if not self._catalog.table_exists(name):
             self._catalog.create_namespace_if_not_exists(name[:-1])
-            table = self._catalog.create_table(name, schema=schema, location=(self._folder / folder).as_uri())
+            table = self._catalog.create_table(name, schema=schema, location=_place(self._folder / folder))
             if files[0]["day"] is not None:
                 from pyiceberg.transforms import DayTransform  # noqa: PLC0415
 
@@ -181,7 +189,23 @@ class IcebergTables:
             with table.transaction() as transaction, transaction.update_schema() as update:
                 update.union_by_name(schema)
             table = self._catalog.load_table(name)
-        table.add_files([(self._folder / one["path"]).as_uri() for one in files], snapshot_properties={_RUN: run})
+        table.add_files([_place(self._folder / one["path"]) for one in files], snapshot_properties={_RUN: run})
+
+
+def _place(path: Path) -> str:
+    """Return the URI of a file for pyiceberg, which does not decode `%20`."""
+    return f"file://{path}"
+
+
+@contextmanager
+def settled(folder: Path) -> Iterator[None]:
+    """Return a context manager that syncs the files that a library adds to a directory, and sets their permissions."""
+    before = set(folder.iterdir()) if folder.is_dir() else None
+    yield
+    for path in (*sorted(set(folder.iterdir()).difference(before or ())), *([] if before is not None else [folder])):
+        settle(path)
+    sync_directory(folder)
+    sync_directory(folder.parent)
 
 
 def _schema_of_files(folder: Path, files: list[dict[str, Any]]) -> pa.Schema:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.errors import ChangedLogs, Hint
+from binlogio.errors import BinlogFormatError, ChangedLogs, Hint
 from binlogio.series import LogMatch, LogProgress
 from binlogio.series.gtid_history import ServerGtids
-from binlogio.storage.new_file import new_file
+from binlogio.storage.new_file import is_side, make_directory, new_file, sync_directory
 from binlogio.storage.stored_json import read_stored
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 LEDGER_NAME: Final = "binlogio-export.json"
 _VERSION: Final = 2
 _VERSION_1: Final = 1
+_NAME: Final = r"[A-Za-z0-9_~.-]+"
+_FILE: Final = re.compile(  # as `files.TableFiles` makes them
+    rf"(?!\.\.?/){_NAME}((/data|/day=[0-9-]+)?/[0-9]+\.parquet|(/day=[0-9-]+/[0-9]+)?\.(parquet|arrow|csv|jsonl))"
+)
 _DAMAGED_HINT: Final = "restore the ledger from a copy, or export the logs to a new target"
 
 
@@ -85,15 +90,13 @@ class ExportLedger:
         files = [HeldFile(**one) for one in fields.pop("files")]
         ledger = cls(**{**fields, "version": _VERSION}, logs=list(map(LogProgress.from_json, logs)), files=files)
         _check_fields(ledger)
-        temporary = [one["temporary"] for one in ledger.pending]
-        for path in (
-            *(one.path for one in files),
-            *(one["path"] for one in ledger.pending),
-            *ledger.removed,
-            *temporary,
-        ):
-            if not _is_inside(path):
-                raise ValueError(f"the file {path!r} is not in the directory of the export")
+        paths = [*(one.path for one in files), *(one["path"] for one in ledger.pending), *ledger.removed]
+        for path in paths:
+            if _FILE.fullmatch(path) is None:
+                raise ValueError(f"the file {path!r} is not one of an export")
+        for temporary in (one["temporary"] for one in ledger.pending):
+            if Path(temporary).name != temporary or not is_side(Path(temporary)):
+                raise ValueError(f"the file {temporary!r} is not one that an export has begun")
         return ledger
 
     @property
@@ -156,7 +159,17 @@ def load_ledger(folder: Path) -> ExportLedger | None:
         text = path.read_bytes()
     except FileNotFoundError:
         return None
-    return ExportLedger.from_text(text, str(path))
+    ledger = ExportLedger.from_text(text, str(path))
+    paths = [*(one["path"] for one in ledger.pending), *(one.path for one in ledger.files), *ledger.removed]
+    for parent in sorted({folder / one for path in paths for one in Path(path).parents[:-1]}):
+        if parent.is_symlink():
+            raise BinlogFormatError(
+                "a directory of the export is a symbolic link, which is not followed",
+                file=str(path),
+                found=str(parent),
+                hint="replace the link by the directory",
+            )
+    return ledger
 
 
 def save_ledger(ledger: ExportLedger, folder: Path) -> None:
@@ -196,11 +209,6 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_inside(path: str) -> bool:
-    """Return whether a path of the ledger is below the directory of the export."""
-    return bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
-
-
 Register = Callable[[ExportLedger, list[dict[str, Any]]], None]
 """Adds renamed files to lake tables; files that are already registered are skipped."""
 
@@ -220,6 +228,7 @@ def begin_commit(ledger: ExportLedger, folder: Path, files: list[NewFile], logs:
         }
         for one in files
     ]  # fmt: skip
+    sync_directory(folder)  # the names of the new files must be durable before the ledger has them
     save_ledger(ledger, folder)
 
 
@@ -227,24 +236,36 @@ def complete(ledger: ExportLedger, folder: Path, register: Register | None) -> N
     """Rename the pending files of a ledger, register them, and delete removed files.
 
     Raises:
+        BinlogFormatError: a pending file is lost.
         OSError: the directory cannot be written.
     """
     for one in ledger.pending:
         temporary, final = folder / one["temporary"], folder / one["path"]
-        final.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(final.parent)
         if temporary.exists():
             if final.exists() and one["path"] not in ledger.removed:
                 raise FileExistsError(errno.EEXIST, "a new file of the export has the name of another file", str(final))
             temporary.replace(final)
+        elif not final.exists():
+            raise BinlogFormatError("a file of the export is missing", file=str(final), hint=_DAMAGED_HINT)
+    _sync_parents(folder, (one["path"] for one in ledger.pending))
     if register is not None and ledger.pending:
         register(ledger, ledger.pending)
     kept = {one["path"] for one in ledger.pending}
     for path in ledger.removed:
         if path not in kept:
             (folder / path).unlink(missing_ok=True)
+    _sync_parents(folder, ledger.removed)
     ledger.files += [
         HeldFile(table=one["table"], number=one["number"], rows=one["rows"], path=one["path"], day=one["day"])
         for one in ledger.pending
     ]
     ledger.pending, ledger.removed = [], []
     save_ledger(ledger, folder)
+
+
+def _sync_parents(folder: Path, paths: Iterable[str]) -> None:
+    """Sync the directories of files, before the ledger says that these are there, or gone."""
+    for parent in sorted({(folder / path).parent for path in paths}):
+        if parent.is_dir():
+            sync_directory(parent)

@@ -44,7 +44,14 @@ from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
 from binlogio.storage.encryption import load_keyring
 from binlogio.storage.index_file import log_number, unescaped_name
-from binlogio.storage.new_file import is_side, local_output, missing_folders, removed_if_empty
+from binlogio.storage.new_file import (
+    is_side,
+    local_output,
+    make_directory,
+    missing_folders,
+    remove_side,
+    removed_if_empty,
+)
 from binlogio.storage.sources import Source
 
 if TYPE_CHECKING:
@@ -561,7 +568,7 @@ class _Directory:
         self._folder = folder
         self._lake = lake
         self._lock = lock
-        self._is_committed = False
+        self._run_before = ledger.run
         self._files = TableFiles(
             folder,
             settings.form,
@@ -579,17 +586,28 @@ class _Directory:
     def finish(self, logs: Iterable[LogProgress]) -> tuple[str, ...]:
         """Commit all rows, and return the new files."""
         files = self._files.finish()
-        begin_commit(self.ledger, self._folder, files, logs)
-        self._is_committed = True
-        complete(self.ledger, self._folder, None if self._lake is None else self._lake.register)
+        register = None if self._lake is None else self._lake.register
+        try:
+            begin_commit(self.ledger, self._folder, files, logs)
+            complete(self.ledger, self._folder, register)
+        except KeyboardInterrupt:
+            begun = self._begun()
+            if begun is not None:
+                complete(begun, self._folder, register)
+            raise
         self._close()
         return tuple(one.path for one in files)
 
     def discard(self) -> None:
         """Discard all rows. A commit that has begun remains; the next export completes it."""
-        if not self._is_committed:
+        if self._begun() is None:
             self._files.discard()
         self._close()
+
+    def _begun(self) -> ExportLedger | None:
+        """Return the stored ledger if it has the commit of this target; None before that."""
+        found = load_ledger(self._folder)
+        return found if found is not None and found.id == self.ledger.id and found.run > self._run_before else None
 
     def _close(self) -> None:
         if self._lake is not None:
@@ -623,7 +641,7 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
     found = load_ledger(folder) if folder.is_dir() else None
     if found is None and folder.exists() and (not folder.is_dir() or not all(map(is_side, folder.iterdir()))):
         raise ExportError("this exists, and is not an export", file=str(folder), hint="give a new directory")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_directory(folder)
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -639,7 +657,7 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
             ledger = settings.continued(found, folder)
             complete(ledger, folder, None if lake is None else lake.register)
         for path in filter(is_side, folder.iterdir()):
-            path.unlink()
+            remove_side(path)
         return _Directory(folder, settings, ledger, lake, lock)
     except BlockingIOError as exc:
         os.close(lock)
@@ -678,18 +696,19 @@ def _open_duckdb(path: Path, settings: _Settings) -> _DuckdbTarget:
         raise ExportError("this exists and is not a file", file=str(path), hint="give a new file")
     if not path.parent.exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    if settings.replace and path.exists():
-        old = DuckdbFile(path, is_new=False)
-        is_export = old.ledger() is not None
-        old.discard()
-        if not is_export:
-            raise ExportError("this exists, and is not an export", file=str(path))
-    is_new = settings.replace or not path.exists()
-    file = DuckdbFile(path, is_new=is_new)
+    path = Path(os.path.realpath(path))
+    file = old = DuckdbFile(path, is_new=False) if path.exists() else None
     try:
-        ledger = settings.ledger if is_new else settings.continued(file.ledger(), path)
+        ledger = settings.ledger
+        if old is not None and not settings.replace:
+            ledger = settings.continued(old.ledger(), path)
+        elif old is not None and old.ledger() is None:
+            raise ExportError("this exists, and is not an export", file=str(path))
+        if file is None or settings.replace:
+            file = DuckdbFile(path, is_new=True, replaced=old)
     except BaseException:
-        file.discard()
+        if old is not None:
+            old.discard()
         raise
     return _DuckdbTarget(file, ledger, path)
 

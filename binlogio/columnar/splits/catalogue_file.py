@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from binlogio.schema.catalogue import DefinitionCatalogue
 from binlogio.storage.new_file import new_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyarrow.fs import FileSystem
 
 
@@ -51,6 +54,24 @@ def write_catalogue(place: str, catalogue: DefinitionCatalogue) -> None:
             stream.write("".join(catalogue.lines()).encode())
         return
     with new_file(Path(place), replaces=True) as file:
+        file.writelines(line.encode() for line in catalogue.lines())
+
+
+@contextmanager
+def changed_catalogue(path: Path, *, replaces: bool = False) -> Iterator[DefinitionCatalogue]:
+    """Return a context manager for the catalogue in a local file, which is written at the end of the `with` block.
+
+    It is empty if there is no such file, or with `replaces`. Until then no other process changes the file.
+
+    Raises:
+        UnsupportedFeature: the file is not a catalogue.
+        BlockingIOError: another process changes it.
+        OSError: the file cannot be read or written.
+    """
+    with new_file(path, replaces=True) as file:
+        found = None if replaces else read_catalogue(str(path))
+        catalogue = DefinitionCatalogue() if found is None else found
+        yield catalogue
         file.writelines(line.encode() for line in catalogue.lines())
 
 
