@@ -164,11 +164,11 @@ class Hint(Enum):
     )
     UNDO_AS_BINLOG = (
         "write the undo as a binary log (BinlogFile): a server applies the row events themselves",
-        "write the undo as a binary log (--to-binlog): a server applies the row events themselves",
+        "write the undo as a binary log (--format binlog): a server applies the row events themselves",
     )
     UNDO_AS_SQL = (
         "write the undo as SQL (SqlScript)",
-        "write the undo as SQL: leave out --to-binlog",
+        "write the undo as SQL: leave out --format binlog",
     )
     ALL_TABLES = (
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final, TypeVar
 
@@ -18,6 +18,8 @@ from binlogio.schema.given import GivenDefinitions, load_definitions
 from binlogio.selection.event_filter import Gtids, parse_gtid_set
 from binlogio.storage.new_file import local_output
 from binlogio_cli.messages import Refusal, error_text
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class FilePath(click.Path):
@@ -44,9 +46,44 @@ class OutputPath(FilePath):
             Refusal: it is another URI.
         """
         try:
-            return super().convert(str(local_output(value)) if value else value, param, ctx)
+            path = str(local_output(value)) if value else value
+            is_directory = len(path) > 1 and value.endswith(os.sep)  # which a path does not keep
+            return super().convert(path + os.sep if is_directory else path, param, ctx)
         except UnsupportedFeature as exc:
             raise Refusal(error_text(exc)) from exc
+
+
+class AliasedOption(click.Option):
+    """An option with more names than its help shows: each alias takes a value, or stands for one.
+
+    Args:
+        aliases: the value that each alias stands for; None: it takes a value.
+    """
+
+    def __init__(self, *args: Any, aliases: Mapping[str, str | None], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._aliases: Final = dict(aliases)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Add all names to a parser."""
+        super().add_to_parser(parser, ctx)
+        for alias, value in self._aliases.items():
+            action = "store" if value is None else "store_const"
+            parser.add_option(obj=self, opts=[alias], dest=self.name, action=action, nargs=1, const=value)
+
+
+def format_option(*forms: str, help: str) -> Callable[[_Command], _Command]:  # noqa: A002 - as in click
+    """Return the option --format, with the first form as its default; --json is the same as --format json."""
+    return click.option(
+        "--format",
+        "form",
+        cls=AliasedOption,
+        aliases={"--json": "json"},
+        type=click.Choice(forms),
+        default=forms[0],
+        show_default=True,
+        help=help,
+    )
 
 
 class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
@@ -68,7 +105,6 @@ ignore_missing_logs_option: Final = click.option(
     is_flag=True,
     help="Go on although logs or GTIDs are missing; the summary names them, and the exit code is 1.",
 )
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _GTID_POSITION: Final = re.compile(r"\s*\d+-\d+-\d+\s*(?:,|$)")
 _DEFINITIONS_FILE: Final = f"{__name__}.definitions_file"
 _CHARSETS: Final = f"{__name__}.charsets"

@@ -10,16 +10,17 @@ import contextlib
 import os
 import stat
 import sys
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, TypeVar, cast
 
 import click
 
 from binlogio.errors import BinlogError
 from binlogio.storage.new_file import new_file
 from binlogio_cli.messages import Refusal
-from binlogio_cli.options import OutputPath
+from binlogio_cli.options import AliasedOption, OutputPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,30 +29,54 @@ if TYPE_CHECKING:
     from binlogio_cli.dump.event_writer import EventWriter
 
 STDOUT: Final = "-"
-output_option: Final = click.option(
-    "-o",
-    "-r",
-    "--output",
-    "--result-file",
-    "output",
-    type=OutputPath(dir_okay=False),
-    metavar="FILE",
-    help="Write to this new file instead of standard output.",
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def output_option(
+    help: str = "Write to this new file instead of standard output.",  # noqa: A002 - as in click
+    *,
+    metavar: str = "FILE",
+    aliases: Collection[str] = ("-r", "--result-file"),
+    is_directory: bool = False,
+    required: bool = False,
+) -> Callable[[_Command], _Command]:
+    """Return the option --output; the aliases are not in its help."""
+    return click.option(
+        "-o",
+        "--output",
+        "output",
+        cls=AliasedOption,
+        aliases=dict.fromkeys(aliases),
+        type=OutputPath(file_okay=not is_directory),
+        required=required,
+        metavar=metavar,
+        help=help,
+    )
+
+
+new_logs_option: Final = output_option(
+    "Write one new log, this file; or, if PATH is a directory or ends with /, numbered logs and their index file.",
+    metavar="PATH",
 )
-new_log_option: Final = click.option(
-    "-o",
-    "-r",
-    "--output",
-    "--result-file",
-    "output",
-    type=OutputPath(dir_okay=False, allow_dash=False),
-    metavar="FILE",
-    help="Write one new log.",
-)
+out_option: Final = click.option("--out", type=OutputPath(file_okay=False), hidden=True)
 force_option: Final = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 quiet_option: Final = click.option(
     "-q", "--quiet", "--no-progress", "quiet", is_flag=True, help="Do not show a progress bar."
 )
+
+
+def log_output(output: str | None, out: str | None) -> tuple[str, bool]:
+    """Return the output of a command that writes logs, and whether it is a directory, as that of --out always is.
+
+    Raises:
+        UsageError: there is none or both, or it is standard output.
+    """
+    if (output is None) == (out is None):
+        raise click.UsageError("give --output: a file for one new log, or a directory (with / at the end)")
+    if output == STDOUT:
+        raise click.UsageError("--output -: a log cannot go to standard output, because its head is written last")
+    place = output or out or ""
+    return place, output is None or place.endswith(os.sep) or Path(place).is_dir()
 
 
 class Output:
@@ -93,6 +118,7 @@ class OutputFile:
 
         Raises:
             Refusal: the output is one of the inputs, or it exists and `force` is not set.
+            OSError: its directory does not exist.
         """
         name = None if path == STDOUT else path
         found = _stat(name) if name is not None else _stat_stream(sys.stdout)
@@ -102,8 +128,12 @@ class OutputFile:
                 if other is not None and os.path.samestat(found, other):
                     what = "standard output" if name is None else name
                     raise Refusal(f"{what} is the input {one}: the output must be another file")
+        if name is not None and (name.endswith(os.sep) or (found is not None and stat.S_ISDIR(found.st_mode))):
+            raise Refusal(f"{name} is a directory, expected the name of a new file")
         if name is not None and os.path.lexists(name) and _is_replaced(found) and not force:
             raise Refusal(f"{name} exists: give --force to replace it")
+        if name is not None and found is None:
+            os.stat(f"{Path(os.path.realpath(name)).parent}/")  # noqa: PTH116 - before the work: raises OSError
         return cls(name, force)
 
     @contextlib.contextmanager

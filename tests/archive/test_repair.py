@@ -370,7 +370,7 @@ def test_a_log_without_a_number_is_not_repaired_into_a_directory(tmp_path: Path,
     assert result.exit_code == 2
     assert result.stderr == (
         f"binlogio: {tmp_path / name}: the name does not end in a number, so that an index file cannot list it, "
-        "expected a name such as binlog.000001 (repair this log with --output)\n"
+        "expected a name such as binlog.000001 (give --output a file for this log)\n"
     )
     assert not (tmp_path / "out").exists()
 

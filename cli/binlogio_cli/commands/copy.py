@@ -13,8 +13,8 @@ import click
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.storage.index_file import log_name, log_number, numbered_name
 from binlogio_cli.messages import say, say_missing
-from binlogio_cli.options import ByteSize, OutputPath, ignore_missing_logs_option
-from binlogio_cli.output import STDOUT, OutputFile, force_option, new_log_option, quiet_option
+from binlogio_cli.options import ByteSize, ignore_missing_logs_option
+from binlogio_cli.output import OutputFile, force_option, log_output, new_logs_option, out_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
     Reading,
@@ -34,29 +34,23 @@ if TYPE_CHECKING:
 
 _FIRST_NUMBER: Final = "000001"
 _EXAMPLE: Final = """\b
-Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of encrypted logs
+Examples: one table of all logs, in one log; a directory of logs of 100 MiB; a plain copy of encrypted logs
   binlogio copy --table shop.orders -o orders.000001 binlog.0*
-  binlogio copy --merge --max-size 100M --out split binlog.0*
-  binlogio copy --keyring keyring.json --out plain binlog.index
+  binlogio copy --merge --max-size 100M -o split/ binlog.0*
+  binlogio copy --keyring keyring.json -o plain/ binlog.index
 """
 
 
 @click.command("copy", epilog=_EXAMPLE)
 @files_argument
-@new_log_option
-@click.option(
-    "--out",
-    type=OutputPath(file_okay=False),
-    metavar="DIR",
-    help="Write numbered logs and their index file into this directory: one for each log that is read, unless --merge "
-    "is given.",
-)
+@new_logs_option
+@out_option
 @click.option(
     "--basename",
     metavar="NAME",
-    help="Name of the logs in --out: NAME.000001 and so on. By default the names continue from that of the first log.",
+    help="Name of the logs in a directory: NAME.000001 and so on. By default they continue from the first log.",
 )
-@click.option("--merge", is_flag=True, help="With --out: do not begin a new log for each log that is read.")
+@click.option("--merge", is_flag=True, help="In a directory: do not begin a new log for each log that is read.")
 @click.option("--max-size", type=ByteSize(), metavar="BYTES", help="Begin a new log after this size, between groups.")
 @click.option("--max-groups", type=click.IntRange(min=1), help="Begin a new log after this number of event groups.")
 @click.option("--by-day", is_flag=True, help="Begin a new log with the first event group of a day (UTC).")
@@ -86,7 +80,14 @@ Examples: one table of all logs, in one log; logs of 100 MiB; a plain copy of en
 @rewrite_option
 @reading_options
 @quiet_option
-def command(files: tuple[str, ...], output: str | None, selection: Selection, reading: Reading, **options: Any) -> int:
+def command(
+    files: tuple[str, ...],
+    output: str | None,
+    out: str | None,
+    selection: Selection,
+    reading: Reading,
+    **options: Any,
+) -> int:
     """Copy event groups into new binary logs: filter, cut, split, merge, decrypt, recompress.
 
     Transactions are copied whole, with new positions and checksums. Their contents change only if tables are selected
@@ -94,11 +95,10 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
     uncompressed, and encrypted logs decrypted unless --encrypt is given. The new files are renamed to their names when
     the copy is complete.
     """
-    out = options["out"]
-    check_outputs(output, out)
+    place, is_directory = log_output(output, out)
     splits = [name for name in ("merge", "max_size", "max_groups", "by_day", "basename") if options[name]]
-    if output is not None and splits:
-        raise click.UsageError(f"--{splits[0].replace('_', '-')} is for --out: --output is one log")
+    if splits and not is_directory:
+        raise click.UsageError(f"--{splits[0].replace('_', '-')} is for a directory: give --output {place}/")
     chosen = CopyOptions(
         definitions=reading.definitions,
         checksum=None if options["checksum"] is None else options["checksum"] == "crc32",
@@ -115,13 +115,13 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
         wanted = selection.replay_filter(reader.files, options["rewrite_db"])
         chosen = replace(chosen, wanted=wanted, encrypts_with=reader.keyring if options["encrypt"] else None)
         inputs = [*reader.files, *files, *reading.other_inputs]
-        target = OutputFile.checked(output, inputs, force=options["force"])
+        target = None if is_directory else OutputFile.checked(place, inputs, force=options["force"]).path
         check_selection(reader, wanted)
-        if target.path is not None:
-            logs = NewLogs.in_file(target.path, replaces=options["force"], inputs=inputs)
+        if target is not None:
+            logs = NewLogs.in_file(target, replaces=options["force"], inputs=inputs)
         else:
             first = _first_name(reader, options["basename"], merges=options["merge"])
-            logs = NewLogs.in_directory(out, first, replaces=options["force"], inputs=inputs)
+            logs = NewLogs.in_directory(place, first, replaces=options["force"], inputs=inputs)
         with logs, watched_logs(reader.files, is_shown=not options["quiet"]) as watch:
             summary = copy_logs(
                 reader.logs,
@@ -132,20 +132,8 @@ def command(files: tuple[str, ...], output: str | None, selection: Selection, re
                 ignore_missing_logs=options["ignore_missing_logs"],
                 watch=watch,
             )
-        _report(summary, [str(log.path) for log in logs.logs] if output is None else [output], chosen)
+        _report(summary, [str(log.path) for log in logs.logs] if is_directory else [place], chosen)
     return say_missing(summary.missing)
-
-
-def check_outputs(output: str | None, out: str | None) -> None:
-    """Check that the options name exactly one output, which is not standard output.
-
-    Raises:
-        UsageError: they name none or both, or standard output.
-    """
-    if (output is None) == (out is None):
-        raise click.UsageError("give either --output for one new log or --out for a directory")
-    if output == STDOUT:
-        raise click.UsageError("--output -: a log cannot go to standard output, because its head is written last")
 
 
 def _first_name(reader: BinlogReader, basename: str | None, *, merges: bool) -> str:

@@ -20,7 +20,7 @@ from binlogio.storage import find_logs
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, error_text, say, say_gaps, say_missing, say_torn_tails
-from binlogio_cli.options import FilePath, ignore_missing_logs_option
+from binlogio_cli.options import FilePath, format_option, ignore_missing_logs_option
 from binlogio_cli.output import (
     STDOUT,
     Dump,
@@ -115,12 +115,8 @@ def _habits(command: Any) -> Any:
 
 @click.command("dump", epilog=_EXAMPLE)
 @files_argument
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "sql"]),
-    default="text",
-    help="Output format: text for people, one JSON object per line, or SQL for the mysql client.",
+@format_option(
+    "text", "json", "sql", help="Output format: text for people, one JSON object per line, or SQL for the mysql client."
 )
 @selection_options
 @reading_options
@@ -186,7 +182,7 @@ def _habits(command: Any) -> Any:
     show_default=True,
     help="With --format json: how values of BIGINT columns are written; many readers round numbers above 2^53.",
 )
-@output_option
+@output_option()
 @force_option
 @quiet_option
 @_habits

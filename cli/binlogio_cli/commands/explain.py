@@ -17,7 +17,7 @@ from binlogio.writer.explain import FORMATS, SCHEMA, TABLES, explain, is_notatio
 from binlogio.writer.rules.rule_sets import RULE_SETS
 from binlogio.writer.rules.statement_facts import CacheKind, LoggingFormat
 from binlogio_cli.messages import Refusal, error_text
-from binlogio_cli.options import definitions_option, parse_set
+from binlogio_cli.options import definitions_option, format_option, parse_set
 from binlogio_cli.quoting import safe
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ _WORKLOG: Final = (
 @click.option("--database", default=SCHEMA, show_default=True, help="The default database of the statements.")
 @definitions_option
 @click.option("--table", "is_table", is_flag=True, help="Print the definition tables of WL#2687 for the rule sets.")
-@click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each statement, format and rule set.")
+@format_option("text", "json", help="Output format: text, or JSON: a line for each statement, format and rule set.")
 def command(
     statements: str | None,
     rules: tuple[str, ...],
@@ -71,7 +71,7 @@ def command(
     database: str,
     table_definitions: GivenDefinitions | None,
     is_table: bool,  # noqa: FBT001 - click's way of flags
-    is_json: bool,  # noqa: FBT001
+    form: str,
 ) -> None:
     """Show how a server logs STATEMENTS: format, cache, flush, warnings and errors, in each binlog_format.
 
@@ -94,13 +94,13 @@ def command(
             found = [
                 explain(steps, _variables(name, one, overrides), tables=tables, schema=database) for one in FORMATS
             ]
-            if is_json:
+            if form == "json":
                 for line in _json_lines(name, found):
                     click.echo(line)
             else:
                 click.echo("\n" * bool(number) + f"Rules of {safe(name)}")
                 click.echo(_grid(found))
-        if not is_json:
+        if form != "json":
             click.echo(f"\n{_LEGEND}")
     except BinlogError as exc:
         raise Refusal(error_text(exc)) from exc

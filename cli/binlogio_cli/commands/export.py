@@ -13,8 +13,8 @@ import click
 from binlogio.archive.export import ExportFormat, export
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say, say_missing
-from binlogio_cli.options import OutputPath, ignore_missing_logs_option
-from binlogio_cli.output import quiet_option
+from binlogio_cli.options import ignore_missing_logs_option
+from binlogio_cli.output import output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import check_names, files_argument, reading_options, selection_options
 
@@ -24,21 +24,15 @@ if TYPE_CHECKING:
 
 _EXAMPLE: Final = """\b
 Examples: a day of logs as Parquet; two tables as Delta, continued each hour; everything in one DuckDB file
-  binlogio export --to changes /archive/binlog.*
-  binlogio export --to lake --format delta -T 'shop.orders' -T 'shop.items' --append /archive/binlog.*
-  binlogio export --to changes.duckdb --format duckdb /archive/binlog.*
+  binlogio export -o changes /archive/binlog.*
+  binlogio export -o lake --format delta -T 'shop.orders' -T 'shop.items' --append /archive/binlog.*
+  binlogio export -o changes.duckdb --format duckdb /archive/binlog.*
 """
 
 
 @click.command("export", epilog=_EXAMPLE)
 @files_argument
-@click.option(
-    "--to",
-    type=OutputPath(),
-    required=True,
-    metavar="PATH",
-    help="A new directory, or a new file with --format duckdb.",
-)
+@output_option("A new directory, or a new file with --format duckdb.", metavar="PATH", aliases=("--to",), required=True)
 @click.option(
     "--format",
     "form",
@@ -83,7 +77,7 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
 @reading_options
 def command(
     files: tuple[str, ...],
-    to: str,
+    output: str,
     form: FormatName,
     columns: str | None,
     key: str | None,
@@ -111,7 +105,7 @@ def command(
     with watched_logs(names, is_shown=not quiet) as watch:
         summary = export(
             logs,
-            to,
+            output,
             format=form,
             tables=selection.names,
             columns=_names(columns),
@@ -124,7 +118,7 @@ def command(
             **reading.options,
             **options,
         )
-    _report(summary, to, "rows" if options["latest"] else "changes")
+    _report(summary, output, "rows" if options["latest"] else "changes")
     return say_missing(summary.missing)
 
 

@@ -13,6 +13,7 @@ from binlogio.archive.found_rows import SearchOptions, SearchSummary
 from binlogio.archive.grep import find_changes
 from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import Refusal, say, say_gaps
+from binlogio_cli.options import format_option
 from binlogio_cli.output import force_option, output_option, quiet_option
 from binlogio_cli.selection import files_argument, reading_options, selection_options
 
@@ -30,8 +31,8 @@ Examples: who set this address; orders that lost money; rows in which a text cam
 @click.command("grep", epilog=_EXAMPLE)
 @click.argument("text", metavar="CONDITION")
 @files_argument
-@click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each change.")
-@output_option
+@format_option("text", "json", help="Output format: text, or JSON: a line for each change.")
+@output_option()
 @force_option
 @quiet_option
 @selection_options
@@ -40,7 +41,7 @@ def command(
     text: str,
     files: tuple[str, ...],
     *,
-    is_json: bool,
+    form: str,
     output: str | None,
     force: bool,
     quiet: bool,
@@ -59,7 +60,7 @@ def command(
     with opened_search(files, selection, reading, output, force=force, quiet=quiet) as (logs, stream, options):
         wants = selection.names.wants
         for one in find_changes(logs, text, SearchOptions(**options), wants=wants, note=say, summary=summary):
-            if is_json:
+            if form == "json":
                 stream.write(change_json(one))
             else:
                 stream.write_all(change_text(one, selection.zone, names_table=True))

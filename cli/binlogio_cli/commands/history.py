@@ -16,7 +16,7 @@ from binlogio.dotted_names import canonical_name
 from binlogio.selection.table_names import TableNames
 from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import Refusal, say, say_gaps
-from binlogio_cli.options import FilePath
+from binlogio_cli.options import FilePath, format_option
 from binlogio_cli.output import force_option, output_option, quiet_option
 from binlogio_cli.selection import check_names, files_argument, reading_options, selection_options
 
@@ -49,8 +49,8 @@ Examples: a row of a year of logs; a composite key; what happened to it on one d
     help="The directory of the indexes. Default: the directory of the logs.",
 )
 @click.option("--no-index", is_flag=True, help="Read all logs, even if they have an index.")
-@click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each change and statement.")
-@output_option
+@format_option("text", "json", help="Output format: text, or JSON: a line for each change and statement.")
+@output_option()
 @force_option
 @quiet_option
 @selection_options
@@ -65,7 +65,7 @@ def command(
     no_statements: bool,
     index_dir: str | None,
     no_index: bool,
-    is_json: bool,
+    form: str,
     output: str | None,
     force: bool,
     quiet: bool,
@@ -94,7 +94,7 @@ def command(
         )
         try:
             for one in row_history(logs, table, key, options, note=say, summary=summary):
-                if is_json:
+                if form == "json":
                     stream.write(change_json(one))
                 else:
                     stream.write_all(change_text(one, selection.zone))

@@ -12,7 +12,7 @@ import click
 from binlogio.archive.key_index import IndexSummary, index_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say, say_gaps
-from binlogio_cli.options import FilePath
+from binlogio_cli.options import AliasedOption, FilePath
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _EXAMPLE: Final = """\b
 Examples: an index beside each log of a directory; of logs in S3, in a local directory; by another key
   binlogio index /archive
-  binlogio index --index-dir /var/cache/binlog-keys s3://backups/binlogs/
+  binlogio index -o /var/cache/binlog-keys s3://backups/binlogs/
   binlogio index --key shop.customers=email binlog.0*
 """
 
@@ -47,7 +47,11 @@ def _parse_keys(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 @click.command("index", epilog=_EXAMPLE)
 @files_argument
 @click.option(
-    "--index-dir",
+    "-o",
+    "--output",
+    "index_dir",
+    cls=AliasedOption,
+    aliases={"--index-dir": None},
     type=FilePath(),
     metavar="DIR",
     help="Write the indexes to this directory or URI. Default: the directory of the logs.",

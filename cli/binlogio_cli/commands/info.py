@@ -12,6 +12,7 @@ import click
 from binlogio.archive.info import log_infos
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import DAMAGE, say, say_gaps
+from binlogio_cli.options import format_option
 from binlogio_cli.quantities import KIB, moment_text, size_text
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import files_argument, keyring_option
@@ -32,13 +33,13 @@ Examples
 @click.command("info", epilog=_EXAMPLE)
 @files_argument
 @click.option("--tables", is_flag=True, help="Show the tables with row changes; reads the whole logs.")
-@click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each log.")
+@format_option("text", "json", help="Output format: text, or JSON: a line for each log.")
 @keyring_option
 def command(
     files: tuple[str, ...],
     keyring: str | None,
     tables: bool,  # noqa: FBT001 - click's way of flags
-    is_json: bool,  # noqa: FBT001
+    form: str,
 ) -> int:
     """Show server, times, GTIDs and format of each log in FILES (paths, directories, index files, URIs).
 
@@ -50,11 +51,11 @@ def command(
     keys = None if keyring is None else load_keyring(keyring)
     for number, info in enumerate(log_infos(logs, keys, tables=tables)):
         is_damaged = is_damaged or info.error is not None
-        if is_json:
+        if form == "json":
             click.echo(json.dumps(_json(info), ensure_ascii=False))
         else:
             click.echo("\n" * bool(number) + "\n".join(_lines(info)))
-        if info.error is not None and is_json:
+        if info.error is not None and form == "json":
             say(info.error)
     code = say_gaps(logs, keys)
     return DAMAGE if is_damaged else code

@@ -17,10 +17,9 @@ from binlogio.archive.new_logs import write_index
 from binlogio.errors import BinlogFormatError
 from binlogio.series.continuity import series_gaps
 from binlogio.storage.index_file import log_name, log_number, next_log_name
-from binlogio_cli.commands.copy import check_outputs
 from binlogio_cli.messages import DAMAGE, OK, Refusal, say
-from binlogio_cli.options import OutputPath
-from binlogio_cli.output import OutputFile, force_option, new_log_option, quiet_option
+from binlogio_cli.options import OutputPath, format_option
+from binlogio_cli.output import OutputFile, force_option, log_output, new_logs_option, out_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import Reading, files_argument, reading_options
 
@@ -30,20 +29,15 @@ if TYPE_CHECKING:
 _EXAMPLE: Final = """\b
 Examples: one log; all logs of a directory, with a new index file; an index file for logs that need no repair
   binlogio repair -o binlog.000042.new binlog.000042
-  binlogio repair --out repaired archive/
+  binlogio repair -o repaired/ archive/
   binlogio repair --index archive/binlog.index archive/binlog.0*
 """
 
 
 @click.command("repair", epilog=_EXAMPLE)
 @files_argument
-@new_log_option
-@click.option(
-    "--out",
-    type=OutputPath(file_okay=False),
-    metavar="DIR",
-    help="Write the logs under their names, and their index file, into this directory.",
-)
+@new_logs_option
+@out_option
 @click.option(
     "--index",
     type=OutputPath(dir_okay=False),
@@ -55,11 +49,11 @@ Examples: one log; all logs of a directory, with a new index file; an index file
     is_flag=True,
     help="Accept events with a wrong checksum, and write the right one. By default their transactions are lost.",
 )
-@click.option("--json", "is_json", is_flag=True, help="Print the report as JSON.")
+@format_option("text", "json", help="Output format of the report: text or JSON.")
 @force_option
 @reading_options
 @quiet_option
-def command(files: tuple[str, ...], output: str | None, reading: Reading, **options: Any) -> int:
+def command(files: tuple[str, ...], output: str | None, out: str | None, reading: Reading, **options: Any) -> int:
     """Make readable logs from damaged ones; exit with 1 if anything is lost.
 
     Reads each log, searches for the next transaction after damage, and writes all complete transactions with new
@@ -67,24 +61,24 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
     rows cannot be read. The flag IN_USE is cleared. The report has the byte ranges that are not in the new logs, and
     the missing GTIDs. No log is changed in place.
     """
-    force, out = options["force"], options["out"]
+    force = options["force"]
     with reading.open(files) as reader:
         inputs = [*reader.files, *files, *reading.other_inputs]
         if options["index"] is not None:
             if output is not None or out is not None:
-                raise click.UsageError("--index writes no logs: leave out --output and --out")
+                raise click.UsageError("--index writes no logs: leave out --output")
             return _write_index(options["index"], reader.files, inputs, force=force)
-        check_outputs(output, out)
+        place, is_directory = log_output(output, out)
         for gap in series_gaps(reader.files):
             if not gap.is_missing:  # missing logs are in the report
                 say(f"{gap.file}: {gap.reason}")
-        if output is not None:
+        if not is_directory:
             if len(reader.files) > 1:
-                raise click.UsageError("--output is for one log: give --out for several")
-            target = NewLogs.in_file(OutputFile.checked(output, inputs, force=force).path or output, replaces=force)
+                raise click.UsageError(f"there are several logs: give a directory, --output {place}/")
+            target = NewLogs.in_file(OutputFile.checked(place, inputs, force=force).path or place, replaces=force)
         else:
             names = [_numbered(file) for file in reader.files]
-            target = NewLogs.in_directory(out, names[0], replaces=force, inputs=inputs)
+            target = NewLogs.in_directory(place, names[0], replaces=force, inputs=inputs)
         with target, watched_logs(reader.files, is_shown=not options["quiet"]) as watch:
             report = repair_logs(
                 reader.logs,
@@ -95,12 +89,12 @@ def command(files: tuple[str, ...], output: str | None, reading: Reading, **opti
                 keyring=reader.keyring,
                 watch=watch,
             )
-    paths = [str(log.path) for log in target.logs] if output is None else [output]
-    if options["is_json"]:
+    paths = [str(log.path) for log in target.logs] if is_directory else [place]
+    if options["form"] == "json":
         click.echo(json.dumps(_json(report, paths)))
     else:
         _report(report, paths)
-        say(_next_step(report, output if out is None else out))
+        say(_next_step(report, place))
     return OK if report.is_complete else DAMAGE
 
 
@@ -116,7 +110,7 @@ def _numbered(file: str) -> str:
     except BinlogFormatError as exc:
         raise Refusal(
             f"{file}: the name does not end in a number, so that an index file cannot list it, expected a name such as "
-            "binlog.000001 (repair this log with --output)"
+            "binlog.000001 (give --output a file for this log)"
         ) from exc
     return name
 

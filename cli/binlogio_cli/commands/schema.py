@@ -31,6 +31,7 @@ from binlogio_cli.selection import input_once, keyring_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from binlogio.schema import DefinitionCatalogue
     from binlogio.schema.definition import TableDefinition
     from binlogio.storage import Keyring
 
@@ -60,7 +61,7 @@ Examples: from logs; a catalogue, which later logs extend; from a server that ru
     "also when older logs are gone. With --information-schema, also those of the server after FILES.",
 )
 @click.option("--query", "is_query", is_flag=True, help="Print the query for --information-schema.")
-@output_option
+@output_option()
 @force_option
 @quiet_option
 @keyring_option
@@ -85,12 +86,18 @@ def command(
     with 1 if the logs have rows of a table that they do not define.
     """
     if save is not None:
+        from binlogio.columnar import changed_catalogue  # noqa: PLC0415 - needed for this option only
+
         if is_query or output is not None or not files:
             raise Refusal("--save: give logs (also with --information-schema FILE), and no other output")
         if given_settings() is not None:
             raise Refusal("--save stores statements: give --database-charset and --trust-ddl to the commands that read")
         ring = None if keyring is None else load_keyring(keyring)
-        return _save(save, files, listing, ring, ignore_missing_logs=ignore_missing_logs, is_shown=not quiet)
+        with changed_catalogue(Path(save), replaces=force) as catalogue:
+            count = len(catalogue)
+            code = _save(save, catalogue, files, listing, ring, go_on=ignore_missing_logs, is_shown=not quiet)
+        say(f"{save}: {len(catalogue)} statements of {len(catalogue.logs)} logs ({len(catalogue) - count} new)")
+        return code
     if ignore_missing_logs or (bool(files) + (listing is not None) + is_query) != 1:
         raise Refusal("give logs, or --information-schema FILE, or --query (--ignore-missing-logs is for --save)")
     if is_query:
@@ -130,23 +137,22 @@ def command(
 
 def _save(
     place: str,
+    catalogue: DefinitionCatalogue,
     files: Sequence[str],
     listing: str | None,
     keys: Keyring | None,
     *,
-    ignore_missing_logs: bool,
+    go_on: bool,
     is_shown: bool,
 ) -> int:
-    """Extend the catalogue of definitions in a file."""
-    from binlogio.columnar import catalogue_logs, is_changed, read_catalogue, write_catalogue  # noqa: PLC0415
-    from binlogio.schema import DefinitionCatalogue  # noqa: PLC0415
+    """Extend a catalogue of definitions."""
+    from binlogio.columnar import catalogue_logs, is_changed  # noqa: PLC0415
 
-    catalogue = read_catalogue(place) or DefinitionCatalogue()
     logs = find_logs(files)
     code = say_gaps(logs, keys)
     if is_changed(catalogue, logs, keys):
         raise Refusal(f"{place}: it was made of other logs of these names: give another file")
-    count, holes = len(catalogue), catalogue.holes()
+    holes = catalogue.holes()
     with watched_logs([log.name for log in logs], is_shown=is_shown) as on_read:
         damage = catalogue_logs(catalogue, logs, keys, on_read=on_read)
     for one in damage:
@@ -154,15 +160,13 @@ def _save(
         code = DAMAGE
     for last, first in catalogue.holes():
         text = f"the catalogue has {last}, and then {first}: what was defined before is not known from there on"
-        if (last, first) not in holes and not ignore_missing_logs:
+        if (last, first) not in holes and not go_on:
             raise Refusal(f"{place} is as it was: {text} (add the missing logs first, or give --ignore-missing-logs)")
         if (last, first) not in holes:
             say(text)
             code = DAMAGE
     if listing is not None:
         catalogue.add_tables(_read_listing(listing))
-    write_catalogue(place, catalogue)
-    say(f"{place}: {len(catalogue)} statements of {len(catalogue.logs)} logs ({len(catalogue) - count} new)")
     return code
 
 

@@ -11,9 +11,9 @@ import click
 from binlogio.archive.stats import archive_stats
 from binlogio.storage import find_logs, load_keyring
 from binlogio.storage.index_file import base_name
-from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, Refusal, say, say_gaps
-from binlogio_cli.options import OutputPath, definitions_file, definitions_option
-from binlogio_cli.output import OutputFile, force_option, open_output, quiet_option
+from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, say, say_gaps
+from binlogio_cli.options import OutputPath, definitions_file, definitions_option, format_option
+from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text
 from binlogio_cli.quoting import safe
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _EXAMPLE: Final = """\b
 Examples
   binlogio stats /var/lib/mysql                     tables, transactions and event types of all logs
-  binlogio stats --html report.html binlog.0*       a page with charts
+  binlogio stats --format html -o report.html binlog.0*      a page with charts
   binlogio stats -T shop.orders --start-datetime '2026-11-20 12:00' binlog.0*
   binlogio stats --json binlog.000042 | jq '.tables[0]'
 """
@@ -47,10 +47,9 @@ _LONGEST_LIST: Final = 40
 @click.option(
     "--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="The number of transactions to list."
 )
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON document.")
-@click.option(
-    "--html", type=OutputPath(dir_okay=False), metavar="FILE", help="Write a page with charts to this new file."
-)
+@format_option("text", "json", "html", help="Output format: text, one JSON document, or a page with charts.")
+@click.option("--html", type=OutputPath(dir_okay=False), hidden=True)
+@output_option()
 @force_option
 @quiet_option
 @selection_options
@@ -60,11 +59,12 @@ def command(
     files: tuple[str, ...],
     top: int,
     selection: Selection,
+    form: str,
     html: str | None,
+    output: str | None,
     keyring: str | None,
     table_definitions: GivenDefinitions | None,
-    is_json: bool,  # noqa: FBT001 - click's way of flags
-    force: bool,  # noqa: FBT001
+    force: bool,  # noqa: FBT001 - click's way of flags
     quiet: bool,  # noqa: FBT001
 ) -> int:
     """Show statistics of the logs in FILES (paths, directories, index files, URIs).
@@ -76,13 +76,13 @@ def command(
     With options that select, it counts transactions with a selected change, with all their events and bytes, and the
     selected rows. Times in the output are UTC.
     """
-    if html is not None and is_json:
-        raise Refusal("give --json or --html, not both")
+    if html is not None:
+        output, form = html, "html"
     logs = find_logs(files)
     inputs = (*(log.name for log in logs), keyring, definitions_file())
     logs = selection.logs_of(logs)
     names = [log.name for log in logs]
-    output = OutputFile.checked(html, inputs, force=force)
+    target = OutputFile.checked(output, inputs, force=force)
     keys = None if keyring is None else load_keyring(keyring)
     code = say_gaps(logs, keys)
     selection.check_positions(logs, keys)
@@ -105,15 +105,15 @@ def command(
     say_columns(rows)
     for sentence in (*stats.warnings, *stats.incomplete):
         say(sentence)
-    if html is not None:
-        from binlogio_cli.stats_page import page_of  # noqa: PLC0415 - needed for this option only
+    with open_output(target) as file:
+        if form == "html":
+            from binlogio_cli.stats_page import page_of  # noqa: PLC0415 - needed for this option only
 
-        with open_output(output) as file:
             file.write(page_of(stats))
-    elif is_json:
-        click.echo(json.dumps(asdict(stats), ensure_ascii=False, indent=1))
-    else:
-        click.echo("\n".join(_lines(stats)))
+        elif form == "json":
+            file.write(json.dumps(asdict(stats), ensure_ascii=False, indent=1) + "\n")
+        else:
+            file.write("\n".join(_lines(stats)) + "\n")
     return DAMAGE if stats.warnings else code
 
 

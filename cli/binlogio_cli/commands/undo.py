@@ -5,15 +5,16 @@ This module has the options, the output file, and the report. `binlogio.replay.u
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from binlogio.replay.undo import OnChanged, OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.outputs import KINDS
-from binlogio_cli.messages import say, say_missing, say_torn_tails
+from binlogio_cli.messages import Refusal, say, say_missing, say_torn_tails
 from binlogio_cli.options import OutputPath, ignore_missing_logs_option
-from binlogio_cli.output import OutputFile, force_option, output_option, quiet_option
+from binlogio_cli.output import STDOUT, OutputFile, force_option, output_option, quiet_option
 from binlogio_cli.progress import watched
 from binlogio_cli.selection import (
     Reading,
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 _NOT_UNDONE: Final = "their changes of non-transactional tables are not undone"
 _EXAMPLE: Final = """\b
 Examples: reverse the changes of one table since noon, as SQL and as a binary log; apply both to the server
-  binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' --output undo.sql binlog.0*
-  binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' --to-binlog undo.000001 binlog.0*
+  binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' -o undo.sql binlog.0*
+  binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' --format binlog -o undo.000001 binlog.0*
   mysql --binary-mode < undo.sql
   mysqlbinlog --skip-gtids undo.000001 | mysql --binary-mode
 """
@@ -44,12 +45,16 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
 
 @click.command("undo", epilog=_EXAMPLE)
 @files_argument
-@output_option
+@output_option()
 @click.option(
-    "--to-binlog",
-    type=OutputPath(dir_okay=False),
-    help="Write a binary log of the source's version to this new file instead of SQL.",
+    "--format",
+    "form",
+    type=click.Choice(["sql", "binlog"]),
+    default="sql",
+    show_default=True,
+    help="Write SQL, or a binary log of the source's version.",
 )
+@click.option("--to-binlog", type=OutputPath(dir_okay=False), hidden=True)
 @force_option
 @click.option(
     "--on-statement",
@@ -75,6 +80,7 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
 def command(
     files: tuple[str, ...],
     output: str | None,
+    form: str,
     to_binlog: str | None,
     on_statement: str,
     on_changed: str,
@@ -90,31 +96,35 @@ def command(
     DDL) or from --table-definitions.
     """
     if output is not None and to_binlog is not None:
-        raise click.UsageError("--output and --to-binlog exclude each other: give only one")
-    form: UndoOutput
-    if to_binlog is None:
-        form = SqlScript(on_changed=OnChanged(on_changed))
+        raise click.UsageError("--to-binlog FILE is --format binlog --output FILE: give only one output")
+    if to_binlog is not None:
+        output, form = to_binlog, "binlog"
+    writer: UndoOutput
+    if form == "sql":
+        writer = SqlScript(on_changed=OnChanged(on_changed))
     else:
         from binlogio.replay.undo import BinlogFile  # noqa: PLC0415 - imports parts of the writer
 
-        form = BinlogFile()
+        writer = BinlogFile()
+        if output in (None, STDOUT) and sys.stdout.isatty():
+            raise Refusal("--format binlog needs a pipe or --output: a log is not text")
     with reading.open(files) as reader:
         wanted = selection.replay_filter(reader.files, options["rewrite_db"])
         inputs = (*reader.files, *files, *reading.other_inputs)
-        target = OutputFile.checked(to_binlog if to_binlog is not None else output, inputs, force=options["force"])
+        target = OutputFile.checked(output, inputs, force=options["force"])
         check_selection(reader, wanted)
         with watched(reader.files, is_shown=not options["quiet"]) as watch:
             ready = undo(
                 reader,
-                form,
+                writer,
                 wanted=wanted,
                 on_statement=OnStatement(on_statement),
                 ignore_missing_logs=options["ignore_missing_logs"],
                 watch=watch,
             )
         with ready:
-            if to_binlog is not None and target.path is not None and not ready.summary.transactions:
-                say(f"nothing is reversed: {to_binlog} is not written, since the log would be empty")
+            if form == "binlog" and target.path is not None and not ready.summary.transactions:
+                say(f"nothing is reversed: {output} is not written, since the log would be empty")
             else:
                 _write(ready, target)
             _report(ready.summary, reader)

@@ -14,7 +14,7 @@ from binlogio.errors import BinlogError
 from binlogio.series.gtid_history import NOTE
 from binlogio.storage import find_logs, load_keyring
 from binlogio.storage.index_file import is_index_file
-from binlogio_cli.options import definitions_option
+from binlogio_cli.options import definitions_option, format_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import safe
@@ -46,7 +46,7 @@ _NOT_FINE: Final = 1
     is_flag=True,
     help="Check neither row images nor the content of frequent events, which is several times faster.",
 )
-@click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each log.")
+@format_option("text", "json", help="Output format: text, or JSON: a line for each log.")
 @quiet_option
 @keyring_option
 @definitions_option
@@ -56,7 +56,7 @@ def command(
     table_definitions: GivenDefinitions | None,
     headers_only: bool,  # noqa: FBT001 - click's way of flags
     problems: bool,  # noqa: FBT001
-    is_json: bool,  # noqa: FBT001
+    form: str,
     quiet: bool,  # noqa: FBT001
 ) -> int:
     """Check whether the archive of logs in FILES (paths, directories, index files, URIs) is whole.
@@ -83,14 +83,14 @@ def command(
             is_whole = is_whole and report.is_fine
             if problems and report.is_fine:
                 continue
-            if is_json:
+            if form == "json":
                 click.echo(json.dumps(_json(report), ensure_ascii=False))
             else:
                 for line in _lines(report):
                     click.echo(line)
-    if not is_json and not problems:
+    if form != "json" and not problems:
         click.echo(f"{fine} of {logs} fine, {size:,} bytes{'; not fine: ' if others else ''}{', '.join(others)}")
-    if headers_only and not is_json:
+    if headers_only and form != "json":
         click.echo("row images were not checked")
     return 0 if is_whole else _NOT_FINE
 

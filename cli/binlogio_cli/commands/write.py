@@ -19,7 +19,8 @@ from binlogio.storage.new_file import missing_folders, removed_if_empty
 from binlogio.writer import BinlogWriter
 from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
-from binlogio_cli.options import INPUT_PATH, OutputPath, parse_set
+from binlogio_cli.options import INPUT_PATH, parse_set
+from binlogio_cli.output import output_option
 from binlogio_cli.quoting import safe
 from binlogio_cli.write.actions import Json, script_schema
 from binlogio_cli.write.script import ScriptClock, ScriptError, ScriptRunner, check_lines, read_lines, variables_of
@@ -36,7 +37,7 @@ Example: a script of three lines, and the log that it writes
   {"session": "a", "do": "execute", "sql": "INSERT ...", "changes": [{"insert": "shop.orders", "rows": [{"id": 1}]}]}
   {"session": "a", "do": "commit"}
 \b
-  binlogio write script.jsonl --out data
+  binlogio write script.jsonl -o data
   binlogio dump data/binlog.index
 """
 FORMATS: Final = {
@@ -56,10 +57,8 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 
 @click.command("write", epilog=_EXAMPLE)
 @click.argument("scripts", nargs=-1, metavar="[SCRIPT...]", type=INPUT_PATH)
-@click.option(
-    "--out",
-    type=OutputPath(file_okay=False),
-    help="The directory for the logs, created if it does not exist.",
+@output_option(
+    "The directory for the logs, created if it does not exist.", metavar="DIR", aliases=("--out",), is_directory=True
 )
 @click.option("--basename", default="binlog", show_default=True, help="The base name of the logs (without the number).")
 @click.option(
@@ -119,7 +118,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
 )
 def command(
     scripts: tuple[str, ...],
-    out: str | None,
+    output: str | None,
     basename: str,
     source: str | None,
     kind: str | None,
@@ -144,8 +143,8 @@ def command(
         raise click.UsageError("Expected SCRIPT, or --from, and not both.")
     if source is None and any(value is not None for value in (kind, table, primary_key, ddl)):
         raise click.UsageError("--format, --table, --primary-key and --ddl need --from.")
-    if out is None and not check:
-        raise click.UsageError("Missing option '--out'.")
+    if output is None and not check:
+        raise click.UsageError("Missing option '--output'.")
     overrides |= {"binlog_checksum": checksum} if checksum is not None else {}
     overrides |= {"gtid_mode": gtid_mode} if gtid_mode is not None else {}
     try:
@@ -153,13 +152,13 @@ def command(
             run = _scripts(scripts, overrides)
         else:
             run = _data(Path(source), kind, _table_name(table), primary_key, ddl, transaction_rows, overrides)
-        if check or out is None:
+        if check or output is None:
             with TemporaryDirectory() as folder:
                 click.echo(f"{_write(run, Path(folder), basename, keyring).summary}, no errors")
         else:
-            written = _write(run, Path(out), basename, keyring)
+            written = _write(run, Path(output), basename, keyring)
             for name in written.names:
-                path = Path(out) / Path(name).name
+                path = Path(output) / Path(name).name
                 click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
             click.echo(f"{written.summary}; {written.gtids}")
     except (ScriptError, BinlogError) as exc:

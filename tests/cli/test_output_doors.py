@@ -1,0 +1,282 @@
+"""Every option that writes files, at every kind of place: exit code, permissions, and what is left.
+
+The table of `docs/reliability.md` has the expected exit codes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from click.testing import CliRunner
+
+from binlogio import BinlogWriter
+from binlogio.archive import NewLogs
+from binlogio.archive.export import export
+from binlogio.errors import UnsupportedFeature
+from binlogio.storage.new_file import locked_side
+from binlogio_cli.main import cli
+from corpus import FIXTURES, MYSQL, ROOT, SUPPORT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from click.testing import Result
+
+LOG: Final = str(MYSQL / "incident" / "binlog.000001")
+SCRIPT: Final = str(FIXTURES / "demo" / "shop.jsonl")
+UNDO: Final = ("undo", "-q", "--on-statement", "skip")
+FILES: Final = {
+    "`dump -o`": ("dump", "-o", "OUT", LOG),
+    "`undo -o`": (*UNDO, "-o", "OUT", LOG),
+    "`undo --format binlog -o`": (*UNDO, "--format", "binlog", "-o", "OUT", LOG),
+    "`copy -o FILE`": ("copy", "-q", "-o", "OUT", LOG),
+    "`repair -o FILE`": ("repair", "-q", "-o", "OUT", LOG),
+    "`stats -o`": ("stats", "-q", "--format", "html", "-o", "OUT", LOG),
+    "`schema -o`": ("schema", "-q", "-o", "OUT", LOG),
+    "`grep -o`": ("grep", "-q", "id > 0", "-T", "shop.orders", "-o", "OUT", LOG),
+    "`history -o`": ("history", "-q", "shop.orders", "1004", "-o", "OUT", LOG),
+    "`export -o`, DuckDB": ("export", "-q", "--format", "duckdb", "-o", "OUT", LOG),
+    "`schema --save`": ("schema", "-q", "--save", "OUT", LOG),
+}
+FOLDERS: Final = {
+    "`copy -o DIR/`": ("copy", "-q", "-o", "OUT/", LOG),
+    "`repair -o DIR/`": ("repair", "-q", "-o", "OUT/", LOG),
+    "`export -o`, Parquet": ("export", "-q", "-o", "OUT", LOG),
+    "`export -o`, Arrow": ("export", "-q", "--format", "arrow", "-o", "OUT", LOG),
+    "`export -o`, CSV": ("export", "-q", "--format", "csv", "-o", "OUT", LOG),
+    "`export -o`, JSON lines": ("export", "-q", "--format", "jsonl", "--partition-by", "day", "-o", "OUT", LOG),
+    "`export -o`, Delta": ("export", "-q", "--format", "delta", "-o", "OUT", LOG),
+    "`export -o`, Iceberg": ("export", "-q", "--format", "iceberg", "-o", "OUT", LOG),
+    "`write -o`": ("write", "-o", "OUT", SCRIPT),
+    "`index -o`": ("index", "-q", "-o", "OUT", LOG),
+}
+DOORS: Final = {**FILES, **FOLDERS}
+PLACES: Final = ("new", "exists", "`--force`", "no directory", "a file as directory", "full disk", "in use", "`s3://`")
+CANNOT_FORCE: Final = ("`write -o`",)  # it continues the logs that are there
+KILLED: Final = (  # each way of publishing
+    "`dump -o`",
+    "`copy -o FILE`",
+    "`export -o`, DuckDB",
+    "`schema --save`",
+    "`copy -o DIR/`",
+    "`export -o`, Parquet",
+    "`export -o`, JSON lines",
+    "`index -o`",
+)
+ALSO_STORES: Final = ("`index -o`",)  # its target can be an object store
+
+
+def run(door: str, out: object, *more: str) -> Result:
+    command = [one.replace("OUT", str(out)) for one in DOORS[door]]
+    return CliRunner().invoke(cli, [command[0], *more, *command[1:]])
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return mode and content of everything below a directory; a directory has no content."""
+    return {
+        str(path.relative_to(folder)): (
+            stat.S_IMODE(path.stat().st_mode),
+            b"" if path.is_dir() else path.read_bytes(),
+        )
+        for path in folder.rglob("*")
+    }
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Limit the size of files that this process writes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def in_use(door: str, out: Path) -> Iterator[None]:
+    """Hold the lock that another writer of the output would hold."""
+    if door in FILES:
+        with locked_side(out):
+            yield
+        return
+    out.mkdir()
+    if door == "`write -o`":
+        with BinlogWriter(out / "binlog"):
+            yield
+    elif "DIR/" in door:
+        with NewLogs.in_directory(str(out), "binlog.000001"):
+            yield
+    elif door == "`index -o`":
+        with locked_side(out / "binlog.000001.keys.parquet"):
+            yield
+    else:
+        lock = os.open(out, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        os.close(lock)
+
+
+def table() -> dict[str, list[str]]:
+    """Return the exit codes in the documentation, by output."""
+    lines = (ROOT / "docs" / "reliability.md").read_text("utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    start = rows.index(["output", *PLACES])
+    return {row[0]: row[1:] for row in rows[start + 2 : start + 2 + len(DOORS)]}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_outcome_at_every_place(door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that fails changes nothing; files have the mode 0640, and directories 0750."""
+    monkeypatch.chdir(tmp_path)
+    mask = os.umask(0o022)
+    folder, out = tmp_path / "folder", tmp_path / "folder" / "out"
+    folder.mkdir()
+    try:
+        codes = [run(door, out).exit_code]
+        new = contents(folder)
+        wrong = [name for name, (mode, _) in new.items() if mode != (0o750 if (folder / name).is_dir() else 0o640)]
+        codes.append(run(door, out).exit_code)
+        assert codes[1] == 0 or contents(folder) == new
+        codes.append(0)
+        if door not in CANNOT_FORCE:
+            codes[-1] = run(door, out, "--force").exit_code
+            assert set(contents(folder)) == set(new) or "Delta" in door or "Iceberg" in door
+        shutil.rmtree(folder)
+        folder.mkdir()
+        (folder / "file").write_text("precious")
+        before = contents(folder)
+        codes.append(run(door, folder / "none" / "out").exit_code)
+        assert (folder / "none").exists() == (codes[-1] == 0)
+        shutil.rmtree(folder / "none", ignore_errors=True)
+        codes.append(run(door, folder / "file" / "out").exit_code)
+        with full_disk():
+            codes.append(run(door, out).exit_code)
+        assert contents(folder) == before
+        with in_use(door, out):
+            during = contents(folder)
+            codes.append(run(door, out).exit_code)
+            assert contents(folder) == during
+    finally:
+        os.umask(mask)
+    codes.append(2 if door in ALSO_STORES else run(door, "s3://bucket/x").exit_code)
+    if door not in ALSO_STORES:
+        assert run(door, "gs://bucket/x").exit_code == run(door, "file://host/x").exit_code == codes[-1]
+    assert run(door, (tmp_path / "a place").as_uri()).exit_code == 0
+
+    assert wrong == []
+    assert not [name for name in new if ".part" in name]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a place", "folder"]
+    assert ["" if door in ALSO_STORES and i == 7 else str(code) for i, code in enumerate(codes)] == table()[door]
+
+
+def stopped(tmp_path: Path, number: int, most: int) -> None:
+    """Run each command in `tmp_path / DOOR / N`, with a signal before its operation N; 0 is not stopped."""
+    (tmp_path / "empty").mkdir()
+    lines = [
+        json.dumps(
+            [str(tmp_path / str(i)), str(tmp_path / "empty"), *(one.replace("OUT", "@/out") for one in DOORS[door])]
+        )
+        for i, door in enumerate(KILLED)
+    ]
+    subprocess.run(
+        [sys.executable, str(SUPPORT / "killed_commands.py"), str(number), str(most)],
+        input="\n".join(lines).encode(),
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def rows(folder: Path) -> dict[str, bytes]:
+    """Return the files below a directory that have rows: not a ledger, and not a DuckDB file, by its size only."""
+    found = {name: data for name, (_, data) in contents(folder).items() if data and not name.endswith(".json")}
+    return {name: b"DuckDB" if data[8:12] == b"DUCK" else data for name, data in found.items()}
+
+
+def test_killed_commands_can_be_repeated(tmp_path: Path) -> None:
+    """The output is complete or not there, and the next command removes what is left."""
+    stopped(tmp_path, signal.SIGKILL, 6)
+    count = 0
+    for i, door in enumerate(KILLED):
+        runs = [path for path in (tmp_path / str(i)).iterdir() if path.is_dir() and path.name != "0"]
+        whole = rows(tmp_path / str(i) / "0")
+        assert whole, door
+        for folder in runs:
+            count += 1
+            assert Path(f"{folder}.code").read_text() == "-9"
+            if door in FILES and (folder / "out").exists():
+                assert {name: data for name, data in rows(folder).items() if ".part" not in name} == whole
+            code = run(door, folder / "out").exit_code
+            if code == 2 and "export" in door:
+                code = run(door, folder / "out", "--append").exit_code
+                assert code == 0, door
+            assert code in (0, 2), door
+            if code == 2:
+                assert run(door, folder / "out", "--force").exit_code == 0
+            assert rows(folder) == whole, (door, folder.name)
+            assert not [name for name in contents(folder) if ".part" in name], (door, folder.name)
+
+    assert count > 40
+
+
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, "130"), (signal.SIGTERM, "143")])
+def test_interrupted_commands_leave_nothing(tmp_path: Path, number: int, expected: str) -> None:
+    """The output is complete, or there is no file at all."""
+    stopped(tmp_path, number, 3)
+    count = 0
+    for i, door in enumerate(KILLED):
+        whole = rows(tmp_path / str(i) / "0")
+        for folder in (path for path in (tmp_path / str(i)).iterdir() if path.is_dir() and path.name != "0"):
+            count += Path(f"{folder}.code").read_text() == expected
+            assert rows(folder) in ({}, whole), (door, folder.name)
+            assert not [name for name in contents(folder) if ".part" in name], (door, folder.name)
+
+    assert count > 20
+
+
+def test_python_refuses_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for door in (lambda: export(LOG, "s3://bucket/x"), lambda: BinlogWriter("s3://bucket/binlog")):
+        with pytest.raises(UnsupportedFeature, match="local files only"):
+            door()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_old_names_of_options_are_taken(tmp_path: Path) -> None:
+    """They are not in the help, and write the same bytes."""
+    old: dict[str, list[tuple[str, ...]]] = {
+        "dump": [("dump", "-o"), ("dump", "-r"), ("dump", "--result-file"), ("dump", "--output")],
+        "copy": [("copy", "-o"), ("copy", "-r")],
+        "undo": [(*UNDO, "--format", "binlog", "-o"), (*UNDO, "--to-binlog")],
+        "stats": [("stats", "--format", "html", "-o"), ("stats", "--html")],
+        "export": [("export", "--format", "csv", "-o"), ("export", "--format", "csv", "--to")],
+    }
+    for name, forms in old.items():
+        written: list[object] = []
+        for number, options in enumerate(forms):
+            out = tmp_path / f"{name}{number}"
+            assert CliRunner().invoke(cli, [*options, str(out), LOG]).exit_code == 0
+            written.append(rows(out) if out.is_dir() else out.read_bytes())
+        if name != "stats":
+            assert written.count(written[0]) == len(written)
+        shown = CliRunner().invoke(cli, [name, "--help"]).stdout
+        assert not [one for one in ("--result-file", "--to-binlog", "--html", "--to ") if one in shown]
+    for name in ("dump", "stats", "info", "verify", "grep"):
+        more = ["id > 0"] if name == "grep" else []
+        texts = [CliRunner().invoke(cli, [name, *one, *more, LOG]).stdout for one in (["--json"], ["--format", "json"])]
+        assert texts[0] == texts[1]
+        assert isinstance(json.loads(texts[0] if name == "stats" else texts[0].splitlines()[0]), dict)
