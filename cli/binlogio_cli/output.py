@@ -133,7 +133,7 @@ class OutputFile:
         if name is not None and os.path.lexists(name) and _is_replaced(found) and not force:
             raise Refusal(f"{name} exists: give --force to replace it")
         if name is not None and found is None:
-            os.stat(f"{Path(os.path.realpath(name)).parent}/")  # noqa: PTH116 - before the work: raises OSError
+            _check_directory(name)
         return cls(name, force)
 
     @contextlib.contextmanager
@@ -165,6 +165,14 @@ class OutputFile:
                 kept = exc
         if kept is not None:
             raise kept
+
+
+def _check_directory(name: str) -> None:
+    """Raise the OSError of a new file before the work, if its directory does not exist."""
+    try:
+        os.stat(f"{Path(os.path.realpath(name)).parent}/")  # noqa: PTH116 - a path has no / at its end
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, name) from exc
 
 
 def _is_replaced(found: os.stat_result | None) -> bool:

@@ -43,7 +43,7 @@ def lines_of(text: str) -> list[dict[str, Any]]:
 def documented() -> list[dict[str, Any]]:
     """Return the lines in the snippets of the documentation that are run without an error."""
     text = (ROOT / "docs" / "write.md").read_text(encoding="utf-8")
-    return [json.loads(line) for line in re.findall(r"^\$ echo '(.*?)' \| binlogio write - --out", text, re.MULTILINE)]
+    return [json.loads(line) for line in re.findall(r"^\$ echo '(.*?)' \| binlogio write - -o", text, re.MULTILINE)]
 
 
 LINES: Final = [line for script in SCRIPTS for line in lines_of(script.read_text(encoding="utf-8"))] + documented()

@@ -47,7 +47,7 @@ NOT_RUN: Final = {
     "docs/recipes/point_in_time_recovery.md": 4,
     "docs/recipes/who_deleted_rows.md": 1,
 }
-WRITE_THE_LOGS: Final = "binlogio write fixtures/demo/shop.jsonl --out data"
+WRITE_THE_LOGS: Final = "binlogio write fixtures/demo/shop.jsonl -o data"
 
 
 def blocks_of(document: str) -> list[tuple[str, str, bool]]:

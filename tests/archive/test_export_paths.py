@@ -1,0 +1,64 @@
+"""The paths in the ledger of an export are those that an export makes; any other ledger is refused by its name."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from click.testing import CliRunner
+
+from binlogio_cli.main import cli
+from corpus import MYSQL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST, SECOND = (str(MYSQL / "incident" / f"binlog.00000{number}") for number in (1, 2))
+OUTSIDE: Final = ("../victim", "/victim", "..", ".", "", "x/../../victim.csv", "binlogio-export.json", "../x.parquet",
+                  "..//x.parquet", "a/b/c/1.parquet", "shop.orders.txt", "shop.orders.parquet\n")  # fmt: skip
+TEMPORARY: Final = (*OUTSIDE, "x/.binlogio-0123456789abcdef.part", "shop.orders.parquet")
+
+
+def run(out: Path, *more: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli, ["export", "-q", "-o", str(out), *more])
+    return result.exit_code, result.stderr
+
+
+def test_ledger_with_other_paths_is_refused(tmp_path: Path) -> None:
+    """Neither --append nor --force reads, moves or removes anything."""
+    out, ledger = tmp_path / "out", tmp_path / "out" / "binlogio-export.json"
+    assert run(out, FIRST)[0] == 0
+    (tmp_path / "victim").write_text("precious")
+    fields: dict[str, Any] = json.loads(ledger.read_text())
+    pending = {"table": "shop.orders", "number": 9, "day": None, "rows": 1, "path": "shop.orders.9.parquet"}
+    side = ".binlogio-0123456789abcdef.part"
+    changed: list[dict[str, Any]] = [
+        *({"removed": [path]} for path in OUTSIDE),
+        *({"files": [{**fields["files"][0], "path": path}]} for path in OUTSIDE),
+        *({"pending": [{**pending, "path": path, "temporary": side}]} for path in OUTSIDE),
+        *({"pending": [{**pending, "temporary": path}]} for path in TEMPORARY),
+    ]
+    for change in changed:
+        ledger.write_text(json.dumps(fields | change))
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        for option in ("--append", "--force"):
+            code, text = run(out, option, FIRST, SECOND)
+            assert (code, str(ledger) in text) == (1, True), (change, text)
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    ledger.write_text(json.dumps(fields | {"pending": [{**pending, "temporary": side}]}))
+    code, text = run(out, "--append", FIRST, SECOND)
+
+    assert (code, "a file of the export is missing" in text) == (1, True)
+
+
+def test_directory_of_an_export_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    assert run(out, "--partition-by", "day", FIRST)[0] == 0
+    (out / "shop.orders").rename(elsewhere)
+    (out / "shop.orders").symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    for option in ("--append", "--force"):
+        code, text = run(out, option, "--partition-by", "day", FIRST, SECOND)
+        assert (code, "symbolic link" in text and str(out / "shop.orders") in text) == (1, True)
+
+    assert sorted(elsewhere.rglob("*")) == before
