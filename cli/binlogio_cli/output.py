@@ -76,7 +76,7 @@ def log_output(output: str | None, out: str | None) -> tuple[str, bool]:
     if output == STDOUT:
         raise click.UsageError("--output -: a log cannot go to standard output, because its head is written last")
     place = output or out or ""
-    return place, output is None or place.endswith(os.sep) or Path(place).is_dir()
+    return str(Path(place)), output is None or place.endswith(os.sep) or Path(place).is_dir()
 
 
 class Output:
