@@ -7,6 +7,7 @@ argument, a command-line option or a Spark option is a `Hint`, which has a text 
       BinlogFormatError      the bytes are invalid
         BadMagic  TruncatedEvent  ChecksumMismatch  MissingTableMap
       UnsupportedFeature     this version of binlogio cannot read or write this, or an argument such as a key is missing
+        MissingPackage       an optional package is not installed
       LoggingError           the statement cannot be logged, with the server's error number and symbol
         CacheLimitExceeded
       WriterStateError       methods of the writer were called in an invalid order
@@ -338,6 +339,13 @@ class MissingTableMap(BinlogFormatError):
 
 class UnsupportedFeature(BinlogError):
     """The input may be valid, but this version of binlogio, or this call with its arguments, does not support it."""
+
+
+class MissingPackage(UnsupportedFeature):
+    """An optional package is not installed. `extra` is the extra of binlogio that installs it."""
+
+    def __init__(self, reason: str, *, extra: str) -> None:
+        super().__init__(reason, hint=f"pip install 'binlogio[{extra}]'")
 
 
 class LoggingError(BinlogError):

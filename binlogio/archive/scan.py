@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from binlogio.archive.export.type_map import ExportFormat, stored_schema
 from binlogio.arrow.conversion import converted_batch
 from binlogio.columnar.rows_reader import read_rows
-from binlogio.errors import BinlogFormatError, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, MissingPackage
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, LOWEST, OPERATIONS, EventFilter, Range
 from binlogio.storage.index_file import unescaped_name
@@ -66,12 +66,12 @@ def scan(
     `binlogio.read_rows`.
 
     Raises:
-        UnsupportedFeature: Polars is not installed.
+        MissingPackage: Polars is not installed.
     """
     try:
         from polars.io.plugins import register_io_source  # noqa: PLC0415 - an extra
     except ImportError as exc:
-        raise UnsupportedFeature("scan() needs Polars", hint="pip install 'binlogio[polars]'") from exc
+        raise MissingPackage("scan() needs the package polars", extra="polars") from exc
 
     def rows(columns: tuple[str, ...] | None, where: EventFilter, batch_rows: int, dates: _ZeroDates) -> RowBatches:
         return read_rows(

@@ -33,7 +33,7 @@ from binlogio.constants import (
     EventType,
     HeaderFlag,
 )
-from binlogio.errors import BadMagic, BinlogFormatError, Hint, TruncatedEvent, UnsupportedFeature
+from binlogio.errors import BadMagic, BinlogFormatError, Hint, MissingPackage, TruncatedEvent, UnsupportedFeature
 from binlogio.events.base import has_right_checksum, parse_header
 from binlogio.events.mariadb import StartEncryptionEvent
 from binlogio.frozen import dataclass
@@ -165,7 +165,7 @@ class MysqlCipher:
         Password and IV are random unless given.
 
         Raises:
-            UnsupportedFeature: the optional dependency `encryption` is not installed.
+            MissingPackage: the package cryptography is not installed.
             BinlogFormatError: `master_key` has the wrong size.
         """
         password = secrets.token_bytes(_PASSWORD_SIZE) if password is None else password
@@ -207,7 +207,7 @@ def open_mysql(header: bytes, keyring: Keyring) -> MysqlCipher:
     """Return the cipher of a file that begins with `header` (512 bytes or more).
 
     Raises:
-        UnsupportedFeature: the keyring lacks the key, the optional dependency `encryption` is not installed, or the
+        UnsupportedFeature: the keyring lacks the key, the package cryptography is not installed, or the
             version of the header is unknown.
         BinlogFormatError: the header is invalid, as in `parse_encryption_header`, or the key has the wrong size.
     """
@@ -418,7 +418,5 @@ def _aes(key: bytes, mode: str, iv: bytes) -> Cipher[Any]:
     try:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415 - an optional dependency
     except ImportError as exc:
-        raise UnsupportedFeature(
-            "encrypted binary logs require the package cryptography", hint="pip install 'binlogio[encryption]'"
-        ) from exc
+        raise MissingPackage("encrypted logs need the package cryptography", extra="encryption") from exc
     return Cipher(algorithms.AES(key), {"CBC": modes.CBC, "CTR": modes.CTR}[mode](iv))

@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from glob import has_magic
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, FSSpecHandler, PyFileSystem
 
-from binlogio.errors import Hint, UnsupportedFeature
+from binlogio.errors import Hint, MissingPackage, UnsupportedFeature
 from binlogio.storage.index_file import is_beside_logs, is_index_file, log_number, parse_index
 from binlogio.storage.log_file import LogFile, begins_like_a_log, choose_logs
 
@@ -102,9 +101,7 @@ def open_uri(uri: str) -> tuple[FileSystem, str]:
     folder, _, name = named.rpartition("/") if has_magic(named) else (named, "", "")
     try:
         filesystem, path = FileSystem.from_uri(folder + query)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
-        if find_spec("fsspec") is None:
-            raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint=Hint.FILESYSTEM) from exc
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         filesystem, path = _open_by_fsspec(folder + query)
     return filesystem, f"{path.rstrip('/')}/{name}" if name else path
 
@@ -113,13 +110,16 @@ def _open_by_fsspec(uri: str) -> tuple[FileSystem, str]:
     """Return the filesystem of fsspec for a URI, and the path on it.
 
     Raises:
-        UnsupportedFeature: fsspec is not installed, or does not support the URI.
+        MissingPackage: fsspec, or the package of it for the URI, is not installed.
+        UnsupportedFeature: fsspec does not support the URI.
     """
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - an optional dependency
 
         found, path = url_to_fs(uri)
-    except (ImportError, ValueError) as exc:
+    except ImportError as exc:
+        raise MissingPackage(f"cannot open {uri!r}: {exc}", extra="fsspec") from exc
+    except ValueError as exc:
         raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint=Hint.FILESYSTEM) from exc
     return _of_fsspec(found), path
 

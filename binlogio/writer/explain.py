@@ -146,7 +146,7 @@ def steps_of_sql(text: str) -> list[str]:
     """Return the statements of a text.
 
     Raises:
-        UnsupportedFeature: it cannot be split into tokens, or sqlglot is not installed.
+        UnsupportedFeature: it cannot be split into tokens.
     """
     return split_statements(text)
 

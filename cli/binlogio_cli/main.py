@@ -25,6 +25,7 @@ from binlogio.errors import (
     ConditionError,
     ExportError,
     LoggingError,
+    MissingPackage,
     PositionError,
     UnsupportedFeature,
     WriterStateError,
@@ -43,6 +44,7 @@ TERMINATED: Final = 128 + 15  # and SIGTERM
 # The first matching class gives the exit code.
 _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (BadMagic, UNREADABLE),
+    (MissingPackage, WRONG_USAGE),
     (UnsupportedFeature, UNREADABLE),
     (LoggingError, WRONG_USAGE),
     (WriterStateError, WRONG_USAGE),

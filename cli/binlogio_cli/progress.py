@@ -1,6 +1,6 @@
 """Progress bar (`rich`): bytes read, rate, and remaining time.
 
-It is shown after two seconds, if `rich` is installed and standard error is a terminal.
+It is shown after two seconds, if standard error is a terminal.
 """
 
 from __future__ import annotations
@@ -44,18 +44,15 @@ def watched_bytes(names: Sequence[str], sizes: Sequence[int], *, is_shown: bool)
     if not is_shown or not sys.stderr.isatty() or not all(sizes):
         yield lambda _name, _offset: None
         return
-    try:
-        from rich.console import Console  # noqa: PLC0415 - optional dependency
-        from rich.progress import (  # noqa: PLC0415
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-    except ImportError:
-        yield lambda _name, _offset: None
-        return
+    from rich.console import Console  # noqa: PLC0415 - slow to import
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     before = dict(zip(names, accumulate(sizes, initial=0), strict=False))
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=Console(stderr=True), transient=True)

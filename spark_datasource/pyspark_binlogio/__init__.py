@@ -41,7 +41,9 @@ def __getattr__(name: str) -> object:
     try:
         from pyspark_binlogio.source import BinlogDataSource  # noqa: PLC0415
     except ImportError as exc:  # an ImportError here would end Spark's search for the data sources of others as well
-        raise AttributeError(f"{__name__}.{name} needs PySpark 4.1 or newer: {exc}") from exc
+        raise AttributeError(
+            f"{__name__}.{name} needs PySpark 4.1 or newer: {exc} (pip install 'binlogio[spark]')"
+        ) from exc
     return BinlogDataSource
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -391,10 +390,3 @@ def test_cipher_shows_no_key() -> None:
 
     assert "file_key" not in repr(cipher)
     assert "nonce" not in repr(cipher)
-
-
-def test_missing_package_is_said_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)
-
-    with pytest.raises(UnsupportedFeature, match=r"pip install 'binlogio\[encryption\]'"):
-        open_mysql((MYSQL / "binlog.000001").read_bytes(), load_keyring(MYSQL / "keyring"))

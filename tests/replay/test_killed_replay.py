@@ -128,7 +128,7 @@ def socket() -> Iterator[Path]:
 @pytest.mark.parametrize("workers", [1, 8])
 def test_mysql_ends_exactly_right(log: Path, socket: Path, workers: int, gtids: str) -> None:
     """With DDL that commits by itself; by the table of positions, and by the GTIDs of the source."""
-    import pymysql  # noqa: PLC0415 - an extra
+    import pymysql  # noqa: PLC0415
 
     url = f"mysql://root@/?unix_socket={socket}"
     found: list[Any] = []

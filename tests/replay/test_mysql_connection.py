@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pymysql")
-
 from binlogio.errors import ReplayError
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection

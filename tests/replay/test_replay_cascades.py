@@ -232,7 +232,7 @@ def test_foreign_keys_of_earlier_logs_count_in_later_replays(tmp_path: Path, wor
 @pytest.mark.parametrize("kind", ["mysql", "mariadb"])
 def test_server_carries_foreign_keys_out(tmp_path: Path, kind: str, applies_events: bool) -> None:
     """By events and by SQL; one without the foreign key is refused before the row is changed."""
-    from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415 - needs an extra
+    from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415
 
     def rows(server: Instance) -> list[str]:
         return server.sql(

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+import pymysql
 import pytest
 
-pymysql = pytest.importorskip("pymysql")
-
-from binlogio.errors import LoggingError  # noqa: E402
-from binlogio.options import ServerVariables  # noqa: E402
-from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition  # noqa: E402
-from binlogio.writer.rules.known_objects import KnownObjects  # noqa: E402
-from binlogio.writer.rules.logging_format import (  # noqa: E402
+from binlogio.errors import LoggingError
+from binlogio.options import ServerVariables
+from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
+from binlogio.writer.rules.known_objects import KnownObjects
+from binlogio.writer.rules.logging_format import (
     CacheKind,
     LoggingDecision,
     LoggingFormat,
@@ -22,10 +21,10 @@ from binlogio.writer.rules.logging_format import (  # noqa: E402
     StatementFacts,
     decide_logging_format,
 )
-from binlogio.writer.rules.statement_text import facts_from_sql  # noqa: E402
-from binlogio.writer.rules.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS  # noqa: E402
-from binlogio.writer.session.transaction import NO_ENGINES, mix_engines  # noqa: E402
-from real_servers import vendor  # noqa: E402 - after the skip
+from binlogio.writer.rules.statement_text import facts_from_sql
+from binlogio.writer.rules.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS
+from binlogio.writer.session.transaction import NO_ENGINES, mix_engines
+from real_servers import vendor
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 SEED = 20240

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 import pytest
 from click.testing import CliRunner
 
-pytest.importorskip("pymysql")
-
 import binlogio
 from binlogio.events import BinlogEvent
 from binlogio.events.gtid import GtidEvent

@@ -7,8 +7,6 @@ from typing import Final
 
 import pytest
 
-pytest.importorskip("pymysql")
-
 from corpus import FIXTURES
 from real_servers import vendor
 from record_statement_logs import (

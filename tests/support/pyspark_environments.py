@@ -30,7 +30,7 @@ INSTALL_TIMEOUT_S: Final = 900
 RUN_TIMEOUT_S: Final = 1000  # less than the timeout of a test, so the failure shows the output
 TOO_OLD: Final = "4.0"
 """The last version of PySpark that is not supported."""
-EXTRAS: Final = ("replay", "delta", "encryption")
+EXTRAS: Final = ("delta", "encryption")
 TEST_PACKAGES: Final = ("pytest", "hypothesis", "pandas")
 SEARCH_PATH: Final = (ROOT, ROOT / "cli", ROOT / "spark_datasource", SUPPORT)
 UNREACHABLE: Final = re.compile(r"^.*(?:unresolved dependency|download failed).*$", re.MULTILINE)

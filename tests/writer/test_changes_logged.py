@@ -27,7 +27,6 @@ from session_logs import CREATE_TEMPORARY, TEMPORARY, N, T, texts, writer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytest.importorskip("sqlglot")
 
 U: Final = replace(T, name="u")
 UN: Final = replace(T, name="un", engine="MyISAM")

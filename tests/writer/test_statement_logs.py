@@ -31,8 +31,6 @@ from corpus import FIXTURES
 from memory_storage import MemoryStorage
 from session_logs import writer
 
-pytest.importorskip("sqlglot")
-
 RECORDED: Final = json.loads((FIXTURES / "statement_logs.json").read_text("utf-8"))
 CASES: Final = RECORDED["cases"]
 FORMATS: Final = ("STATEMENT", "ROW", "MIXED")

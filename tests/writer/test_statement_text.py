@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 import pytest
@@ -458,15 +457,6 @@ def test_on_duplicate_key_update_is_found() -> None:
 def test_what_cannot_be_read_is_refused(sql: str) -> None:
     with pytest.raises(UnsupportedFeature):
         facts(sql)
-
-
-def test_without_sqlglot_the_error_has_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sqlglot.dialects.mysql", None)
-
-    with pytest.raises(UnsupportedFeature) as caught:
-        facts("UPDATE t1 SET a = 1")
-    assert caught.value.hint is not None
-    assert "binlogio[replay]" in str(caught.value.hint)
 
 
 WORDS = st.sampled_from(

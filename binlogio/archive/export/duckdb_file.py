@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from binlogio.archive.export.lakes import leaves, missing_extra
+from binlogio.archive.export.lakes import leaves
 from binlogio.archive.export.ledger import ExportLedger
 from binlogio.archive.export.type_map import ExportFormat, merged_schema, plain_type, stored_schema
 from binlogio.arrow.conversion import converted_batch
 from binlogio.dotted_names import dotted_name, split_name
-from binlogio.errors import ExportError, UnsupportedFeature
+from binlogio.errors import ExportError, MissingPackage, UnsupportedFeature
 from binlogio.storage.new_file import give_name, locked_side, settle
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class DuckdbFile:
         try:
             import duckdb  # noqa: PLC0415 - an extra
         except ImportError as exc:
-            raise missing_extra("duckdb", "duckdb") from exc
+            raise MissingPackage("DuckDB files need the package duckdb", extra="duckdb") from exc
         self._error = duckdb.Error
         self._path = path
         self._replaced = replaced

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.type_map import merged_schema, plain_type
 from binlogio.dotted_names import split_name
-from binlogio.errors import ExportError, UnsupportedFeature
+from binlogio.errors import ExportError, MissingPackage
 from binlogio.storage.new_file import settle, sync_directory
 
 if TYPE_CHECKING:
@@ -35,11 +35,6 @@ _RUN: Final = "binlogio.run"
 _DAY: Final = pa.field("day", pa.date32())
 
 
-def missing_extra(name: str, extra: str) -> UnsupportedFeature:
-    """Return the error for a library that is not installed."""
-    return UnsupportedFeature(f"this format needs {name}", hint=f"pip install 'binlogio[{extra}]'")
-
-
 class DeltaTables:
     """Registers files in Delta tables, one for each source table."""
 
@@ -47,7 +42,7 @@ class DeltaTables:
         try:
             import deltalake  # noqa: PLC0415 - an extra
         except ImportError as exc:
-            raise missing_extra("deltalake", "delta") from exc
+            raise MissingPackage("Delta tables need the package deltalake", extra="delta") from exc
         self._delta = deltalake
         self._folder = folder
 
@@ -125,7 +120,7 @@ class IcebergTables:
             import pyiceberg.catalog.sql  # noqa: F401, PLC0415 - an extra
             from pyiceberg.catalog import load_catalog  # noqa: PLC0415
         except ImportError as exc:
-            raise missing_extra("pyiceberg", "iceberg") from exc
+            raise MissingPackage("Iceberg tables need the package pyiceberg", extra="iceberg") from exc
         self._folder = folder.resolve()
         self._name = catalog
         self._file = self._folder / CATALOG_FILE

@@ -167,7 +167,7 @@ class Statement:
         Names without a schema are in `schema`. The text of EXECUTE is that of the prepared statement.
 
         Raises:
-            UnsupportedFeature: sqlglot is not installed or cannot parse the text, the statement is not one that a
+            UnsupportedFeature: sqlglot cannot parse the text, the statement is not one that a
                 session executes (BEGIN and the like are methods), or it refers to an undefined table.
         """
         known = tuple(tables)

@@ -55,7 +55,7 @@ def facts_from_sql(
     """Return the facts of a statement from its text. Names without a schema are in `schema`.
 
     Raises:
-        UnsupportedFeature: sqlglot is not installed or cannot parse the text, the statement is not one that a session
+        UnsupportedFeature: sqlglot cannot parse the text, the statement is not one that a session
             executes (BEGIN and the like are methods), or it refers to an undefined table.
     """
     return analyze_sql(sql, schema, tables, objects=objects)[0]
@@ -158,7 +158,7 @@ def _kind(words: StatementWords) -> StatementKind:
 
 
 def _parse(words: StatementWords) -> exp.Expr:
-    from sqlglot import exp, parse_one  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp, parse_one  # noqa: PLC0415 - slow to import
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
     wanted = {"UPDATE": exp.Update, "DELETE": exp.Delete, "CREATE": exp.Create, "DROP": exp.Drop}
@@ -234,7 +234,7 @@ def _loaded_table(words: StatementWords, known: Names) -> TableAccess:
 
 def _temporary(tree: exp.Expr, kind: StatementKind, known: Names) -> Iterator[TableAccess]:
     """Yield the tables of CREATE and DROP TEMPORARY TABLE; a DROP yields only existing tables."""
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     if kind is StatementKind.CREATE_TEMPORARY:
         yield _created(tree, known, temporary=True)
@@ -247,7 +247,7 @@ def _temporary(tree: exp.Expr, kind: StatementKind, known: Names) -> Iterator[Ta
 
 
 def _created(tree: exp.Expr, known: Names, *, temporary: bool) -> TableAccess:
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     target = tree.this.find(exp.Table)
     engine = tree.find(exp.EngineProperty)
@@ -262,7 +262,7 @@ def _created(tree: exp.Expr, known: Names, *, temporary: bool) -> TableAccess:
 
 
 def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, known: Names) -> StatementFacts:
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     known.functions |= _functions(tree)
     creates = kind in (StatementKind.CREATE_SELECT, StatementKind.CREATE_TEMPORARY_SELECT)
@@ -348,7 +348,7 @@ def _view_of(node: exp.Table, known: Names, schema: str = "", inside: tuple[str,
     Raises:
         UnsupportedFeature: its SELECT cannot be parsed, or it contains itself.
     """
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     schema = node.db or schema or known.schema
     text = known.view(schema, node.name)
@@ -384,7 +384,7 @@ def _view_of(node: exp.Table, known: Names, schema: str = "", inside: tuple[str,
 
 def _columns_of(tree: exp.Expr, sources: list[tuple[str, dict[str, str | None]]]) -> Iterator[tuple[str, str | None]]:
     """Yield the columns of a view, in small letters, with the table of each."""
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     for one in tree.selects if isinstance(tree, exp.Query) else ():
         column = one.unalias()
@@ -413,7 +413,7 @@ def _set_through(view: _View, node: exp.Table, tree: exp.Expr, views: dict[int, 
 
 def _functions(tree: exp.Expr) -> set[str]:
     """Return the non-native functions that are called, in capital letters; `SCHEMA.NAME` for those with a schema."""
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     found = set()
     for call in tree.find_all(exp.Anonymous):
@@ -427,7 +427,7 @@ def _functions(tree: exp.Expr) -> set[str]:
 
 def _table_nodes(tree: exp.Expr) -> list[exp.Table]:
     """Return the tables in the order of the text, without names of common table expressions and of locking clauses."""
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     defined = {cte.alias for cte in tree.find_all(exp.CTE)}
     targets = tree.args.get("tables") or (
@@ -447,7 +447,7 @@ def _table_nodes(tree: exp.Expr) -> list[exp.Table]:
 
 def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names, views: dict[int, _View]) -> list[exp.Table]:
     """Return the tables whose rows the statement changes."""
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     if isinstance(tree, exp.Insert):
         target = tree.this.find(exp.Table)
@@ -468,14 +468,14 @@ def _targets(tree: exp.Expr, nodes: list[exp.Table], known: Names, views: dict[i
 
 def _own_nodes(nodes: list[exp.Table]) -> list[exp.Table]:
     """Return the tables that an UPDATE joins, without those of its subqueries."""
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     return [node for node in nodes if node.find_ancestor(exp.Subquery, exp.Select) is None]
 
 
 def _sets(assignment: exp.Expr, node: exp.Table, known: Names, views: dict[int, _View]) -> bool:
     """Return whether an assignment of an UPDATE sets a column of a table or view."""
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     column = assignment.this
     if not isinstance(assignment, exp.EQ) or not isinstance(column, exp.Column):
@@ -491,7 +491,7 @@ def _sets(assignment: exp.Expr, node: exp.Table, known: Names, views: dict[int, 
 
 def _locked_nodes(tree: exp.Expr) -> list[exp.Table]:
     """Return the tables that SELECT ... FOR UPDATE locks for writing."""
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     found: list[exp.Table] = []
     for select in tree.find_all(exp.Select):
@@ -510,7 +510,7 @@ def _locked_nodes(tree: exp.Expr) -> list[exp.Table]:
 
 
 def _reasons(words: StatementWords, kind: StatementKind, tree: exp.Expr, *, updates: bool) -> Iterator[UnsafeReason]:
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     if tree.find(exp.Limit, exp.Offset) is not None:
         yield UnsafeReason.LIMIT
@@ -537,7 +537,7 @@ def _reasons(words: StatementWords, kind: StatementKind, tree: exp.Expr, *, upda
 
 def _is_skipped(words: StatementWords, tree: exp.Expr, known: Names) -> bool:
     """Return whether LIMIT 0 ends an UPDATE or DELETE, or an existing table CREATE TABLE IF NOT EXISTS ... SELECT."""
-    from sqlglot import exp  # noqa: PLC0415 - needs an extra
+    from sqlglot import exp  # noqa: PLC0415 - slow to import
 
     if isinstance(tree, exp.Create):
         target = tree.this.find(exp.Table)

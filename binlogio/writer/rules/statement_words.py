@@ -154,7 +154,7 @@ def read_words(sql: str) -> StatementWords:
     """Return the words of a statement.
 
     Raises:
-        UnsupportedFeature: sqlglot cannot split the text into tokens, or sqlglot is not installed.
+        UnsupportedFeature: sqlglot cannot split the text into tokens.
     """
     text = _BEFORE + (_EXECUTED_COMMENT.sub(r" \1 ", sql) if "/*!" in sql else sql)
     tokens = _tokenize(text)[1:]
@@ -170,7 +170,7 @@ def split_statements(sql: str) -> list[str]:
     """Return the statements of a text, which are separated by semicolons; the semicolons are not included.
 
     Raises:
-        UnsupportedFeature: sqlglot cannot split the text into tokens, or sqlglot is not installed.
+        UnsupportedFeature: sqlglot cannot split the text into tokens.
     """
     text = _BEFORE + sql
     ends = [token.start for token in _tokenize(text) if token.token_type.name == "SEMICOLON"]
@@ -180,14 +180,9 @@ def split_statements(sql: str) -> list[str]:
 
 
 def _tokenize(text: str) -> list[Token]:
-    try:
-        from sqlglot.dialects.mysql import MySQL  # noqa: PLC0415 - needs an extra
-        from sqlglot.errors import TokenError  # noqa: PLC0415
-    except ImportError as exc:
-        raise UnsupportedFeature(
-            "sqlglot is required to analyze the text of a statement, and is not installed",
-            hint="pip install 'binlogio[replay]', or describe the statement with `facts`",
-        ) from exc
+    from sqlglot.dialects.mysql import MySQL  # noqa: PLC0415 - slow to import
+    from sqlglot.errors import TokenError  # noqa: PLC0415
+
     try:
         return MySQL().tokenize(text)
     except TokenError as exc:

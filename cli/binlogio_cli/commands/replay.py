@@ -19,7 +19,7 @@ from binlogio.replay import ReplaySummary, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
-from binlogio_cli.messages import DAMAGE, OK, Refusal, say, say_missing, say_torn_tails
+from binlogio_cli.messages import DAMAGE, OK, say, say_missing, say_torn_tails
 from binlogio_cli.options import ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched
@@ -187,10 +187,8 @@ def _target(url: str, options: dict[str, Any]) -> AbstractContextManager[Target]
             MysqlAddress.parse(url)
         except ReplayError as exc:
             raise click.UsageError(f"--to: {exc}") from exc
-        try:
-            from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415 - needs an extra
-        except ImportError as exc:
-            raise Refusal("a server target needs PyMySQL: pip install 'binlogio[replay]'") from exc
+        from binlogio.replay.targets.mysql.target import MysqlTarget  # noqa: PLC0415 - imports PyMySQL
+
         applies_events = {"auto": None, "events": True, "sql": False}[options["how"]]
         return closing(
             MysqlTarget.open(
