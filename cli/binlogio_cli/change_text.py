@@ -13,7 +13,7 @@ from binlogio.dotted_names import dotted_name
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.output import STDOUT, Output, OutputFile, open_output
 from binlogio_cli.progress import watched_logs
-from binlogio_cli.quoting import safe, safe_lines
+from binlogio_cli.quoting import json_text, safe, safe_lines
 from binlogio_cli.selection import check_names
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def change_json(one: RowVersion | HistoryStatement) -> str:
     for name in ("before", "after"):
         if values.get(name) is not None:
             values[name] = json.loads(values[name])
-    return json.dumps(values, ensure_ascii=False) + "\n"
+    return json_text(values) + "\n"
 
 
 def change_text(one: RowVersion | HistoryStatement, zone: tzinfo, *, names_table: bool = False) -> Iterator[str]:
@@ -113,4 +113,4 @@ def _changes(one: RowVersion) -> Iterator[str]:
 
 
 def _value(value: object) -> str:
-    return "NULL" if value is None else safe(json.dumps(value, ensure_ascii=False))
+    return "NULL" if value is None else json_text(value)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,12 @@ def safe(text: str) -> str:
 def safe_lines(text: str) -> str:
     """Return `text` with terminal control characters escaped, except tabs and newlines."""
     return text if text.isprintable() else re.sub(_UNSAFE_IN_LINES, _escape, text.replace("\r\n", "\n"))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return JSON text in which terminal control characters are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return re.sub(_UNSAFE_IN_LINES, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def identifier(name: str) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from click.testing import CliRunner
 
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.constants import EventType, QueryStatus
 from binlogio.events.control import IncidentEvent, RotateEvent
 from binlogio.events.query import SessionCharset, StatusVar
 from binlogio.events.statement_context import UserVarEvent, UserVarType
+from binlogio_cli.main import cli
 from binlogio_cli.quoting import hexdump, identifier, safe, safe_lines, string_literal
 from dumped_logs import text_of, write
 from logs import header, query
@@ -39,6 +43,42 @@ def test_nothing_from_a_log_reaches_the_terminal_raw(tmp_path: Path) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
     assert "use `\\x1b]0;owned\\x07\\u202egpj\\x9b2J``'\\x0d`/*!*/;" in text
     assert not re.search("[^\x20-\x7e\n]", text_of("--format", "json", path))
+
+
+ACTING: Final = "\u202e\u2066\u200e\u200f\u061c\u2028\x7f\x9b"
+
+
+def test_names_and_values_act_on_no_terminal(tmp_path: Path) -> None:
+    """Text and JSON of every command that reports what is in a log; the JSON still has the characters."""
+    name = f"t{ACTING}"
+    columns = ColumnDefinition("id", "int", nullable=False), ColumnDefinition(f"c{ACTING}", "text")
+    table = TableDefinition("shop", name, columns, ("id",))
+    with (
+        BinlogWriter(tmp_path / "binlog", variables=ServerVariables(binlog_row_metadata="FULL")) as log,
+        log.session("shop") as session,
+    ):
+        session.execute(Statement(f"CREATE TABLE `{name}` (id INT PRIMARY KEY, `c{ACTING}` TEXT)"))
+        session.execute(Statement("INSERT", (Insert(table, [{"id": 1, f"c{ACTING}": ACTING}]),)))
+    file = str(tmp_path / "binlog.000001")
+    for arguments in (
+        ("dump", "-vv"),
+        ("dump", "--format", "json"),
+        ("grep", "id = 1"),
+        ("grep", "--json", "id = 1"),
+        ("history", f"shop.{name}", "1"),
+        ("history", "--json", f"shop.{name}", "1"),
+        ("stats",),
+        ("stats", "--json"),
+        ("schema",),
+        ("info", "--json"),
+        ("verify", "--json"),
+    ):
+        done = CliRunner().invoke(cli, [*arguments, file])
+
+        assert done.exit_code == 0, (arguments, done.output)
+        assert not re.search(f"[{ACTING}]", done.output), arguments
+        if "--json" in arguments and arguments[0] in ("grep", "history"):
+            assert json.loads(done.stdout)["after"][f"c{ACTING}"] == ACTING
 
 
 def test_bytes_that_are_no_text_are_shown_as_escapes(tmp_path: Path) -> None:

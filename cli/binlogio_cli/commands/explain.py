@@ -5,7 +5,6 @@ The writer itself logs the statements; see `binlogio.writer.explain`.
 
 from __future__ import annotations
 
-import json
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +17,7 @@ from binlogio.writer.rules.rule_sets import RULE_SETS
 from binlogio.writer.rules.statement_facts import CacheKind, LoggingFormat
 from binlogio_cli.messages import Refusal, error_text
 from binlogio_cli.options import definitions_option, format_option, parse_set
-from binlogio_cli.quoting import safe
+from binlogio_cli.quoting import json_text, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -165,7 +164,7 @@ def _json_lines(rules: str, found: Sequence[Sequence[ExplainedStatement]]) -> It
                 if one.refusal is None
                 else {"errno": one.refusal.errno, "symbol": one.refusal.symbol, "message": str(one.refusal)},
             }
-            yield json.dumps(value, ensure_ascii=False)
+            yield json_text(value)
 
 
 def _definition_table(rules: str, overrides: dict[str, Any]) -> Iterator[str]:

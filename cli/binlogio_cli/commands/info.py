@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +13,7 @@ from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import DAMAGE, say, say_gaps
 from binlogio_cli.options import format_option
 from binlogio_cli.quantities import KIB, moment_text, size_text
-from binlogio_cli.quoting import safe
+from binlogio_cli.quoting import json_text, safe
 from binlogio_cli.selection import files_argument, keyring_option
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def command(
     for number, info in enumerate(log_infos(logs, keys, tables=tables)):
         is_damaged = is_damaged or info.error is not None
         if form == "json":
-            click.echo(json.dumps(_json(info), ensure_ascii=False))
+            click.echo(json_text(_json(info)))
         else:
             click.echo("\n" * bool(number) + "\n".join(_lines(info)))
         if info.error is not None and form == "json":

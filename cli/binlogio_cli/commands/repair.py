@@ -5,7 +5,6 @@ This module has the options and the report. `binlogio.archive.repair` does the r
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +20,7 @@ from binlogio_cli.messages import DAMAGE, OK, Refusal, say
 from binlogio_cli.options import OutputPath, format_option
 from binlogio_cli.output import OutputFile, force_option, log_output, new_logs_option, out_option, quiet_option
 from binlogio_cli.progress import watched_logs
+from binlogio_cli.quoting import json_text
 from binlogio_cli.selection import Reading, files_argument, reading_options
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def command(files: tuple[str, ...], output: str | None, out: str | None, reading
             )
     paths = [str(log.path) for log in target.logs] if is_directory else [place]
     if options["form"] == "json":
-        click.echo(json.dumps(_json(report, paths)))
+        click.echo(json_text(_json(report, paths)))
     else:
         _report(report, paths)
         say(_next_step(report, place))

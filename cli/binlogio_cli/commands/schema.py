@@ -6,7 +6,6 @@ writes.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from binlogio_cli.options import (
 )
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
+from binlogio_cli.quoting import json_text
 from binlogio_cli.selection import input_once, keyring_option
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def command(
         raise Refusal("no table definition found")
     with open_output(target) as file:
         for one in tables:
-            file.write(json.dumps(one.to_json(), ensure_ascii=False) + "\n")
+            file.write(json_text(one.to_json()) + "\n")
     return DAMAGE if unknown else code
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +15,7 @@ from binlogio_cli.options import OutputPath, definitions_file, definitions_optio
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text
-from binlogio_cli.quoting import safe
+from binlogio_cli.quoting import json_text, safe
 from binlogio_cli.selection import (
     Selection,
     check_names,
@@ -111,7 +110,7 @@ def command(
 
             file.write(page_of(stats))
         elif form == "json":
-            file.write(json.dumps(asdict(stats), ensure_ascii=False, indent=1) + "\n")
+            file.write(json_text(asdict(stats), indent=1) + "\n")
         else:
             file.write("\n".join(_lines(stats)) + "\n")
     return DAMAGE if stats.warnings else code

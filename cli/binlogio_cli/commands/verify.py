@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +16,7 @@ from binlogio.storage.index_file import is_index_file
 from binlogio_cli.options import definitions_option, format_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
-from binlogio_cli.quoting import safe
+from binlogio_cli.quoting import json_text, safe
 from binlogio_cli.selection import files_argument, keyring_option
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def command(
             if problems and report.is_fine:
                 continue
             if form == "json":
-                click.echo(json.dumps(_json(report), ensure_ascii=False))
+                click.echo(json_text(_json(report)))
             else:
                 for line in _lines(report):
                     click.echo(line)
