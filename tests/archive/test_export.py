@@ -448,6 +448,45 @@ def test_the_command_prints_only_its_report_with_duckdb(tmp_path: Path) -> None:
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["binlogio"] * 4
 
 
+def test_csv_that_is_safe_has_no_formulas(tmp_path: Path) -> None:
+    """Text and names that a spreadsheet would execute get an apostrophe; numbers, NULL and other text are unchanged."""
+    columns = (
+        ColumnDefinition("id", "bigint"),
+        ColumnDefinition("=n", "decimal(9,2)"),
+        ColumnDefinition("t", "varchar(9)"),
+    )
+    texts = ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "a=1", "", None, "two\n=1"]
+    rows = [(-number, "-1.50", text) for number, text in enumerate(texts)]
+    write(tmp_path, (TableDefinition("shop", "orders", columns, ("id",)), rows))
+    found = []
+    for name, options in ("plain", []), ("safe", ["--csv-safe"]):
+        arguments = [
+            "export",
+            "--format",
+            "csv",
+            "--latest",
+            *options,
+            "--to",
+            str(tmp_path / name),
+            str(tmp_path / "binlog.000001"),
+        ]
+        done = CliRunner().invoke(cli, arguments)
+        assert done.exit_code == 0, done.output
+        with (tmp_path / name / "shop.orders.csv").open(newline="") as file:
+            found.append(list(csv.reader(file)))
+    refused = CliRunner().invoke(
+        cli, ["export", "--csv-safe", "--to", str(tmp_path / "x"), str(tmp_path / "binlog.000001")]
+    )
+
+    plain = [["id", "=n", "t"], *([str(id_), n, text or ""] for id_, n, text in rows)]
+    assert found[0] == plain
+    assert found[1] == [
+        ["id", "'=n", "t"],
+        *([a, b, f"'{c}" if c[:1] in tuple("=+-@\t\r") else c] for a, b, c in plain[1:]),
+    ]
+    assert (refused.exit_code, "text is made safe for spreadsheets in CSV only" in refused.output) == (2, True)
+
+
 def test_a_condition_selects_changes_by_their_values(tmp_path: Path) -> None:
     """Also by a column that is not exported."""
     logs, to = tmp_path / "logs", tmp_path / "to"

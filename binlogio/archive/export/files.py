@@ -101,6 +101,7 @@ class TableFiles:
         folder: the directory of the files.
         form: their format.
         compression: compression of Parquet and Arrow files: "zstd", "snappy", "lz4", "gzip" or "none".
+        csv_safe: text in CSV files that a spreadsheet would execute begins with an apostrophe.
         by_day: a file has the changes of one day, by their timestamp in UTC.
         used: the highest part number that each table already has.
         known_schema: returns the existing columns of a table; its new files then have these and the new columns. By
@@ -113,6 +114,7 @@ class TableFiles:
         form: ExportFormat,
         *,
         compression: str | None = None,
+        csv_safe: bool = False,
         by_day: bool = False,
         used: dict[str, int] | None = None,
         known_schema: Callable[[str], pa.Schema | None] | None = None,
@@ -120,6 +122,7 @@ class TableFiles:
         self._folder = folder
         self._form = form
         self._compression = compression
+        self._csv_safe = csv_safe
         self._by_day = by_day
         self._numbers: dict[str, int] = dict(used or {})
         self._parts: dict[tuple[str, str | None], _Part] = {}
@@ -210,7 +213,7 @@ class TableFiles:
             if len(open_parts) >= _OPEN_FILES:
                 self._close(open_parts[0])
             part.sink = pa.OSFile(os.fsencode(part.path), "wb")
-            writer = part.writer = _open_writer(self._form, part.sink, part.schema, self._compression)
+            writer = part.writer = self._open_writer(part.sink, part.schema)
         waiting, part.waiting = part.waiting, []
         self._bytes -= part.waiting_bytes
         part.waiting_bytes = part.waiting_rows = 0
@@ -220,6 +223,16 @@ class TableFiles:
         except OSError as exc:
             raise _located(exc, self._folder) from exc
         return writer
+
+    def _open_writer(self, sink: pa.OSFile, schema: pa.Schema) -> _FileWriter:
+        form, compression = self._form, self._compression
+        if form is ExportFormat.CSV:
+            return _CsvFile(sink, is_safe=self._csv_safe)
+        if form is ExportFormat.JSONL:
+            return _JsonLinesFile(sink)
+        if form is ExportFormat.ARROW:
+            return _ArrowFile(sink, schema, compression)
+        return _ParquetFile(sink, schema, compression, has_all_statistics=form is ExportFormat.ICEBERG)
 
     def _close(self, key: tuple[str, str | None]) -> None:
         part = self._parts[key]
@@ -333,15 +346,19 @@ class _ArrowFile:
 
 
 class _CsvFile:
-    """A CSV file: structs are flattened to columns, NULL is empty, text is in quotes."""
+    """A CSV file: structs are flattened to columns, NULL is empty, text is in quotes.
 
-    def __init__(self, sink: pa.OSFile) -> None:
+    `is_safe`: text that a spreadsheet would execute begins with an apostrophe.
+    """
+
+    def __init__(self, sink: pa.OSFile, *, is_safe: bool) -> None:
         self._sink = sink
+        self._is_safe = is_safe
         self._writer: csv.CSVWriter | None = None
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         for batch in batches:
-            flat = flat_columns(batch)
+            flat = flat_columns(batch, is_safe=self._is_safe)
             if self._writer is None:
                 self._writer = csv.CSVWriter(self._sink, flat.schema)
             self._writer.write_batch(flat)
@@ -364,13 +381,3 @@ class _JsonLinesFile:
 
     def close(self) -> None:
         """Do nothing: the format has no footer."""
-
-
-def _open_writer(form: ExportFormat, sink: pa.OSFile, schema: pa.Schema, compression: str | None) -> _FileWriter:
-    if form is ExportFormat.CSV:
-        return _CsvFile(sink)
-    if form is ExportFormat.JSONL:
-        return _JsonLinesFile(sink)
-    if form is ExportFormat.ARROW:
-        return _ArrowFile(sink, schema, compression)
-    return _ParquetFile(sink, schema, compression, has_all_statistics=form is ExportFormat.ICEBERG)

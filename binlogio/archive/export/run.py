@@ -123,6 +123,7 @@ def export(
     append: bool = False,
     replace: bool = False,
     compression: Literal["zstd", "snappy", "lz4", "gzip", "none"] | None = None,
+    csv_safe: bool = False,
     catalog: str | None = None,
     source_columns: Collection[str] = ("commit_timestamp",),
     zero_dates: Literal["error", "null", "text"] = "error",
@@ -155,6 +156,7 @@ def export(
         append: continue an export: logs, or parts of them, that the target already contains are skipped.
         replace: replace an export.
         compression: compression of Parquet and Arrow files; by default "zstd", for Arrow "lz4".
+        csv_safe: for CSV, text that a spreadsheet would execute begins with an apostrophe.
         catalog: for Iceberg, the name of a catalog in pyiceberg's configuration; by default a SQLite catalog in the
             directory.
         source_columns: as in `binlogio.read_tables`.
@@ -182,6 +184,8 @@ def export(
     form, to = _format_of(format), local_output(to)
     if append and replace:
         raise ExportError("an export is either continued or replaced", hint=Hint.EXPORT_EXISTS)
+    if csv_safe and form is not ExportFormat.CSV:
+        raise ExportError("text is made safe for spreadsheets in CSV only", found=form.value)
     rows_of = read_tables(
         source,
         tables=tables,
@@ -220,11 +224,13 @@ def export(
         "partition_by": partition_by,
         "source_columns": sorted(source_columns),
         "zero_dates": zero_dates,
+        "csv_safe": csv_safe or None,
     }
     settings = _Settings(
         form=form,
         by_day=partition_by is not None,
         compression=compression,
+        csv_safe=csv_safe,
         catalog=catalog,
         append=append,
         replace=replace,
@@ -503,6 +509,7 @@ class _Settings:
     form: ExportFormat
     by_day: bool
     compression: str | None
+    csv_safe: bool
     catalog: str | None
     append: bool
     replace: bool
@@ -573,6 +580,7 @@ class _Directory:
             folder,
             settings.form,
             compression=settings.compression,
+            csv_safe=settings.csv_safe,
             by_day=settings.by_day,
             used=ledger.used_numbers(),
             known_schema=None if lake is None else lake.schema_of,

@@ -7,6 +7,7 @@ DECIMAL is a string in JSON, because JSON readers may round numbers. TIME is tex
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.primitives import Memory
 
 _NEEDS_ESCAPE: Final = '["\\\\\\x00-\\x1f]'
+_FORMULA: Final = r"\A([=+\-@\t\r])"  # a spreadsheet executes a cell that begins so
 _US_PER_S: Final = 1_000_000
 _PART_SIZE: Final = 4 << 20
 _TEXT_BUFFERS: Final = 2  # offsets and bytes
@@ -80,20 +82,26 @@ def csv_texts(array: pa.Array) -> pa.Array:
     return array
 
 
-def flat_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with structs flattened to columns (`before.id`), and values as `csv_texts`."""
-    columns: dict[str, pa.Array] = {}
+def flat_columns(batch: pa.RecordBatch, *, is_safe: bool = False) -> pa.RecordBatch:
+    """Return a batch with structs flattened to columns (`before.id`), and values as `csv_texts`.
+
+    With `is_safe`, names and text that a spreadsheet would execute begin with an apostrophe; numbers stay numbers.
+    """
+    columns: list[tuple[str, pa.Array]] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        _flatten(name, column, columns)
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        _flatten(name, column, columns, is_safe=is_safe)
+    return pa.RecordBatch.from_arrays([texts for _, texts in columns], names=[name for name, _ in columns])
 
 
-def _flatten(name: str, array: pa.Array, columns: dict[str, pa.Array]) -> None:
-    if not pa.types.is_struct(array.type):
-        columns[name] = csv_texts(array)
+def _flatten(name: str, array: pa.Array, columns: list[tuple[str, pa.Array]], *, is_safe: bool) -> None:
+    if pa.types.is_struct(array.type):
+        for field, child in zip(array.type, array.flatten(), strict=True):
+            _flatten(f"{name}.{field.name}", child, columns, is_safe=is_safe)
         return
-    for field, child in zip(array.type, array.flatten(), strict=True):
-        _flatten(f"{name}.{field.name}", child, columns)
+    texts = csv_texts(array)
+    if is_safe and (pa.types.is_string(array.type) or pa.types.is_dictionary(array.type)):
+        texts = pc.replace_substring_regex(texts, _FORMULA, r"'\1")
+    columns.append((re.sub(_FORMULA, r"'\1", name) if is_safe else name, texts))
 
 
 def json_texts(array: pa.Array) -> pa.Array:

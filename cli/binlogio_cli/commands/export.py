@@ -62,6 +62,9 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
     type=click.Choice(["zstd", "snappy", "lz4", "gzip", "none"]),
     help="The compression of Parquet and Arrow files.  [default: zstd; lz4 for Arrow]",
 )
+@click.option(
+    "--csv-safe", is_flag=True, help="In CSV, put an apostrophe before text that a spreadsheet would execute."
+)
 @click.option("--catalog", metavar="NAME", help="For Iceberg: the catalog, by its name in pyiceberg's configuration.")
 @click.option(
     "--zero-dates",
