@@ -175,6 +175,7 @@ def test_help_lists_the_commands() -> None:
         (["dump", "--include-gtids", "0-1", str(ROWS)], 2, "GTIDs of MariaDB such as 0-1-100"),
         (["undo", "--start-position", "0-1-2,0-1-3", str(ROWS)], 2, "multiple GTIDs of one domain"),
         (["undo", "--exclude-gtids", "0-1-3..2", str(ROWS)], 2, "the range of GTIDs ends before it begins"),
+        (["undo", "--format", "binlog", "--on-changed", "skip", str(ROWS)], 2, "--on-changed is for SQL"),
         (["dump", "-R", "-h", "db1", str(ROWS)], 2, "reads files and connects to no server"),
         (["dump", "no/such/file"], 4, "no/such/file: No such file or directory"),
         (["dump", str(MYSQL / "gtid_on" / "source.sql")], 3, "this is not a binary log"),

@@ -106,6 +106,8 @@ def command(
         from binlogio.replay.undo import BinlogFile  # noqa: PLC0415 - imports parts of the writer
 
         writer = BinlogFile()
+        if on_changed != OnChanged.STOP.value:
+            raise Refusal("--on-changed is for SQL: a server that applies a log does not compare the columns")
         if output in (None, STDOUT) and sys.stdout.isatty():
             raise Refusal("--format binlog needs a pipe or --output: a log is not text")
     with reading.open(files) as reader:
