@@ -429,7 +429,7 @@ def test_messages_about_an_export_name_ways_out(tmp_path: Path) -> None:
     target = ExportConsumer(tmp_path, "jsonl")
     assert target.give(logs[:1], "--stop-datetime", "2023-11-14 22:13:22").exit_code == 0
     result = target.give(logs, "--operation", "update,insert")
-    assert "expected timestamp to 1700000002, found ops insert, update (" in result.stderr
+    assert "expected group_time to 1700000002, found ops insert, update (" in result.stderr
     assert result.stderr.endswith("export to a new target; --force instead of --append replaces the export)\n")
 
     calls = repaired(tmp_path / "repaired", "GTIDs")
