@@ -201,6 +201,10 @@ def condition_of(column: ColumnPlan, name: str, *, is_mariadb: bool) -> Literal:
     }
     if is_text:
         by_type[str] = lambda found: f"{_as_characters(name)} = {_characters(found)}"
+    if column.type == ColumnType.ENUM:  # whose members are not known
+        by_type[int] = lambda found: f"{name}+0 = {found}"
+    if column.type == ColumnType.SET:
+        by_type[int] = lambda found: f"CAST({name} AS UNSIGNED) = {found}"
     if not is_mariadb:  # 1 and 1.0 are the same to =
         text = f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)"
         by_type[JsonDocument] = lambda found: f"{name} = {literal(found)} AND {text} = {_characters(found.text)}"
