@@ -75,7 +75,10 @@ class RowVersion:
 
 @dataclass(slots=True)
 class SearchSummary:
-    """Counts of a search: logs read, logs answered by their key index, bytes read, row changes, statements, rows."""
+    """Counts of a search: logs read, logs answered by their key index, bytes read, row changes, statements, rows.
+
+    `is_complete` is False if rows could not be compared, because their columns have no names.
+    """
 
     logs_read: int = 0
     logs_by_index: int = 0
@@ -83,6 +86,7 @@ class SearchSummary:
     versions: int = 0
     statements: int = 0
     rows_compared: int = 0
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,6 +150,8 @@ class _ConditionMatcher:
     def finish(self, note: Callable[[str], None]) -> None:
         """End the search, and report tables with selected rows that lack a column, which other maps of them have.
 
+        Also tables whose columns have no names.
+
         Raises:
             ConditionError: no table has the columns of the condition.
         """
@@ -160,7 +162,9 @@ class _ConditionMatcher:
                 f"no table that is searched has the columns {columns}",
                 hint=f"{dotted_name(*name)} has {', '.join(labels)}",
             )
-        for name in sorted(self._compared & self._passed_over.keys()):
+        unnamed = {name for name, labels in self._passed_over.items() if "@1" in labels}
+        self._summary.is_complete = not unnamed
+        for name in sorted((self._compared & self._passed_over.keys()) | unnamed):
             note(
                 f"in a part of the logs, whose changes were not compared, {dotted_name(*name)} lacks one of the columns"
                 f" {columns}: it has {', '.join(self._passed_over[name])}"

@@ -96,9 +96,12 @@ def read_events(
     If `split` is None, all events of the log are read.
 
     Raises:
+        UnsupportedFeature: the selection is by `group_time`.
         BinlogError: a log is damaged, or is not a binary log. Batches with the events before the damage come first.
         OSError: the file cannot be read.
     """
+    if selection.where.group_time != Range():
+        raise UnsupportedFeature("events are selected by their own time", field="group_time")
     return _read(log, split, selection, keyring, EVENT_SCHEMA, _EventFiller, event_records)
 
 
@@ -112,6 +115,9 @@ def read_transactions(
     MariaDB's old temporal types with fraction digits. Rows with these types are counted only with `definitions`. Raises
     the errors of `read_events`.
     """
+    where = selection.where
+    where = replace(where, timestamp=where.timestamp.within(where.group_time), group_time=Range())
+    selection = replace(selection, where=where)
     return _read(log, split, selection, keyring, TRANSACTION_SCHEMA, _GroupFiller, transaction_records)
 
 
@@ -321,8 +327,6 @@ class _LimitsAndFilter(TypedDict):
 
 
 def _limits_and_filter(where: EventFilter) -> _LimitsAndFilter:
-    if where.group_time != Range():
-        raise UnsupportedFeature("events are selected by their own time", field="group_time")
     return {
         "opened_size": DEFAULT_LIMITS.opened_size,
         "max_records": MAX_RECORDS,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from binlogio.columnar.fallback import image_arrays, row_images
 from binlogio.columnar.record_types import PRESENT, RecordType
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import ConditionError, UnsupportedFeature
 from binlogio.events.base import event_name
 from binlogio.format.row_changes import row_changes
 from binlogio.rows.cut_images import rows_of
@@ -29,8 +29,9 @@ class RowChoice:
     """Selects rows by operation and by a condition; None: no restriction.
 
     Tables that lack a column of the condition have no selected rows; `found_columns` is True once a table had all
-    columns. With `refuses_unknown`, an event whose images lack a column of the condition raises an error. Otherwise
-    such rows match only if the columns that are present decide the condition.
+    columns. With `refuses_unknown`, a table whose columns have no names, and an event whose images lack a column of the
+    condition, are errors. Otherwise rows of such a table do not match, and `unnamed` names it; rows of such an event
+    match only if the columns that are present decide the condition.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class RowChoice:
         self.operations: Final = None if operations is None else frozenset(operations)
         self.condition: Final = condition
         self.found_columns = condition is None
+        self.unnamed: set[str] = set()
         self._refuses_unknown = refuses_unknown
         self._types: dict[int, tuple[TablePlan, RecordType | None]] = {}  # by id(plan): hashing a plan is slow
 
@@ -86,12 +88,21 @@ class RowChoice:
         found = self._types.get(id(plan))
         if found is None:
             kind = None
-            if condition.columns <= {column.label for column in plan.columns}:
+            if self._is_about(plan, condition):
                 kind, self.found_columns = RecordType.of(plan, condition.columns, zero_dates="text"), True
             if len(self._types) >= _MOST_TYPES:
                 self._types.clear()
             found = self._types[id(plan)] = plan, kind
         return found[1]
+
+    def _is_about(self, plan: TablePlan, condition: RowCondition) -> bool:
+        try:
+            return condition.is_about(plan.full_name, {column.label for column in plan.columns})
+        except ConditionError:
+            if self._refuses_unknown:
+                raise
+            self.unnamed.add(plan.full_name)
+            return False
 
 
 def _check_columns(event: RowsEvent, kind: RecordType) -> None:

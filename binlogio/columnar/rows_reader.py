@@ -415,7 +415,7 @@ class TableBatches:
         found, lacking = False, None
         for table, batch in batches:
             names = [one.name for one in batch.schema.field("before").type]
-            if not condition.columns <= set(names):
+            if not condition.is_about(table, names):
                 lacking = lacking or batch.slice(0, 1)
                 continue
             found, missing = True, [name for name in self._chosen or () if name not in names]

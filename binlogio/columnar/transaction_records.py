@@ -189,7 +189,6 @@ def _finished(
     if where and not (
         group.pos in where.pos
         and group.timestamp in where.timestamp
-        and group.timestamp in where.group_time
         and (where.server_ids is None or group.server_id in where.server_ids)
         and where.wants_group(group.facts.gtid)
     ):

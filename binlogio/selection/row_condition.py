@@ -25,11 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import ConditionError, UnsupportedFeature
+from binlogio.errors import ConditionError, Hint, UnsupportedFeature
 from binlogio.schema.ddl.tokens import END, Token, tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
 BEFORE: Final = "before"
 AFTER: Final = "after"
@@ -108,6 +108,21 @@ class RowCondition:
         columns = list(_columns(self._root))
         self.columns: Final = frozenset(column.name for column in columns)
         self._names_images = any(column.image for column in columns)
+
+    def is_about(self, table: str, labels: Collection[str]) -> bool:
+        """Return whether a table has all columns of the condition; rows of others do not match.
+
+        Raises:
+            ConditionError: its columns have no names, so that its rows cannot be compared.
+        """
+        if self.columns.issubset(labels):
+            return True
+        if "@1" in labels:
+            raise ConditionError(
+                f"the rows of {table} cannot be compared with the condition: its columns have no names",
+                hint=Hint.UNNAMED_COLUMNS,
+            )
+        return False
 
     def mask(self, batch: pa.RecordBatch, positions: Mapping[str, int] | None = None) -> pa.BooleanArray:
         """Return for each change of a batch whether it matches: a boolean array without nulls.

@@ -430,10 +430,13 @@ def check_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNa
     )
 
 
-def say_columns(rows: RowChoice | None) -> None:
-    """Report a condition with columns that no table has."""
+def say_columns(rows: RowChoice | None) -> bool:
+    """Report a condition with columns that no table has, and tables without names; return True if there are no such."""
     if rows is not None and not rows.found_columns and rows.condition is not None:
         say(f"warning: no table that was read has the columns {', '.join(sorted(rows.condition.columns))} of --where")
+    for table in () if rows is None else sorted(rows.unnamed):
+        say(f"{table}: rows were not compared with --where, because its columns have no names: --table-definitions")
+    return rows is None or not rows.unnamed
 
 
 def say_unmatched(patterns: tuple[str, ...]) -> None:

@@ -256,7 +256,7 @@ def command(
         is_whole = dumping.write(reader, stream, watch)
     if not dumping.found and (selection.is_partial or options["offset"]):
         say(NOTHING_SELECTED)
-    dumping.say_columns()
+    is_whole = dumping.say_columns() and is_whole
     return code if is_whole else DAMAGE
 
 
@@ -318,9 +318,9 @@ class Dumping:
         sys.stdout.flush()
         time.sleep(_POLL_SECONDS)
 
-    def say_columns(self) -> None:
-        """Report a condition with columns that no table has."""
-        say_columns(self._rows)
+    def say_columns(self) -> bool:
+        """Report a condition with columns that no table has; return False if rows could not be compared."""
+        return say_columns(self._rows)
 
     def write(self, reader: BinlogReader, stream: Output, watch: WatchBytes) -> bool:
         """Write the selected events of a reader's logs; return False if damage was skipped.

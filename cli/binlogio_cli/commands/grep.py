@@ -12,7 +12,7 @@ import click
 from binlogio.archive.found_rows import SearchOptions, SearchSummary
 from binlogio.archive.grep import find_changes
 from binlogio_cli.change_text import change_json, change_text, opened_search
-from binlogio_cli.messages import Refusal, say, say_gaps
+from binlogio_cli.messages import DAMAGE, Refusal, say, say_gaps
 from binlogio_cli.options import format_option
 from binlogio_cli.output import force_option, output_option, quiet_option
 from binlogio_cli.selection import files_argument, reading_options, selection_options
@@ -66,4 +66,5 @@ def command(
                 stream.write_all(change_text(one, selection.zone, names_table=True))
     count = summary.versions or "no"
     say(f"{count} changes match in {summary.logs_read} logs; {summary.rows_compared} changes were compared")
-    return say_gaps(logs, options["keyring"])
+    code = say_gaps(logs, options["keyring"])
+    return code if summary.is_complete else DAMAGE

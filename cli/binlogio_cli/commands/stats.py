@@ -101,7 +101,7 @@ def command(
         )
     if not stats.transactions and selection.is_partial:
         say(NOTHING_SELECTED)
-    say_columns(rows)
+    are_compared = say_columns(rows)
     for sentence in (*stats.warnings, *stats.incomplete):
         say(sentence)
     with open_output(target) as file:
@@ -113,7 +113,7 @@ def command(
             file.write(json_text(asdict(stats), indent=1) + "\n")
         else:
             file.write("\n".join(_lines(stats)) + "\n")
-    return DAMAGE if stats.warnings else code
+    return DAMAGE if stats.warnings or not are_compared else code
 
 
 def _lines(stats: ArchiveStats) -> Iterator[str]:
