@@ -222,7 +222,7 @@ class _UndoneTable:
         self.checked: Final[set[tuple[type, int, bytes, bytes]]] = set()
         self.filled: Final = frozenset(column.position for column in columns if column.type in _FILLED)
         self._key = frozenset(position for position, _ in key)
-        self._compares = compares and bool(key)
+        self._compares = compares
         self._is = [condition_of(column, column.label, is_mariadb=is_mariadb) for column in columns]
         self._twofold = frozenset(column.position for column in columns if column.type in _TWOFOLD)
         self._kernel = self._inverse_sql(check, is_mariadb=is_mariadb) if key and is_compiled() else None
@@ -287,7 +287,7 @@ class _UndoneTable:
         compared.
         """
         conditions = []
-        for at in columns if self._compares else ():
+        for at in columns if self._compares and self.table.finds_by_key(now) else ():
             if at not in self._key and at in self.table.writable and now[at] is not ABSENT:
                 with suppress(ReplayError):
                     conditions.append(f" AND {self._is[at](now[at])}")

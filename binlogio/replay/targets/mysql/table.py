@@ -172,6 +172,10 @@ class MysqlTable:
         where = self._where(before)
         return f"DELETE FROM {self._name} WHERE {where.of(before)}", where.algorithm  # noqa: S608
 
+    def finds_by_key(self, row: Sequence[Any]) -> bool:
+        """Return whether the condition of a row is its key, not all its columns."""
+        return not self._where(row).limit
+
     def _written(self, row: Sequence[Any], only: Sequence[int] | None = None) -> list[int]:
         """Return the columns of an image that the target has and does not compute."""
         if only is None:
