@@ -57,13 +57,17 @@ def _hash_of(target: Path) -> str:
     return sha256(os.fsencode(target.name)).hexdigest()[:8]
 
 
-def new_side(target: Path, *, is_directory: bool = False) -> Path:
+def new_side(target: Path) -> Path:
+    """Return a new temporary name for `target`. Nothing is created: an interrupt finds no file without an owner."""
+    return target.with_name(f".binlogio-{_hash_of(target)}{os.urandom(4).hex()}.part")
+
+
+def make_side(side: Path, target: Path, *, is_directory: bool = False) -> None:
     """Create an empty file or directory under a temporary name, which others cannot read; errors name `target`.
 
     Raises:
         OSError: it cannot be created.
     """
-    side = target.with_name(f".binlogio-{_hash_of(target)}{os.urandom(4).hex()}.part")
     try:
         if is_directory:
             side.mkdir(NEW_DIRECTORY_MODE)
@@ -71,12 +75,11 @@ def new_side(target: Path, *, is_directory: bool = False) -> Path:
             os.close(os.open(side, os.O_CREAT | os.O_EXCL | os.O_WRONLY, NEW_FILE_MODE))
     except OSError as exc:
         raise OSError(exc.errno, exc.strerror, str(target)) from exc
-    return side
 
 
 @contextmanager
 def locked_side(target: Path, *, is_directory: bool = False) -> Iterator[Path]:
-    """Return a context manager for `new_side`, locked against other writers of `target`.
+    """Return a context manager for a new temporary file or directory, locked against other writers of `target`.
 
     At the end it is removed, unless it was renamed. What killed writers of the target have left is removed first. A
     file system without locks excludes no process.
@@ -85,9 +88,10 @@ def locked_side(target: Path, *, is_directory: bool = False) -> Iterator[Path]:
         BlockingIOError: another process, or another thread, writes this target.
         OSError: it cannot be created.
     """
-    side = new_side(target, is_directory=is_directory)
+    side = new_side(target)
     lock: int | None = None
     try:
+        make_side(side, target, is_directory=is_directory)
         lock = os.open(side, os.O_RDONLY)
         if not _is_locked(lock) or not _is_at(side, lock):  # another writer takes it for one of a killed process
             raise _other_writer(target)

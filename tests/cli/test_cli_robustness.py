@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,10 +21,10 @@ from click.testing import CliRunner
 from binlogio import BatchChange, BatchSession, BinlogWriter, ColumnDefinition, ServerVariables, TableDefinition
 from binlogio_cli.main import cli
 from corpus import FIXTURES
+from interrupts import InterruptAfter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
     from click.testing import Result
 
@@ -371,22 +372,8 @@ def test_an_interrupt_ends_a_command_in_silence(
     check_nothing_is_left(tmp_path, command, 0 if is_done else INTERRUPTED)
 
 
-class InterruptAfter:
-    """A trace function: interrupts at one of the lines that are executed after a directory was made."""
-
-    def __init__(self, directory: Path, lines: int) -> None:
-        self.lines = lines
-        self._directory = directory
-
-    def __call__(self, frame: FrameType, event: str, _: object) -> InterruptAfter | None:
-        """Take an event of the interpreter."""
-        if "binlogio" not in frame.f_code.co_filename:
-            return None
-        if event == "line" and self.lines >= 0 and self._directory.exists():
-            self.lines -= 1
-            if self.lines < 0:
-                raise KeyboardInterrupt
-        return self
+def there(directory: Path, _: str) -> bool:
+    return directory.exists()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # files that the interrupt left open
@@ -398,7 +385,7 @@ def test_an_interrupt_after_a_directory_was_made_removes_it(name: str, tmp_path:
     for lines in range(25):
         out = tmp_path / "new" / str(lines)
         before = sys.gettrace()
-        interrupt = InterruptAfter(out, lines)
+        interrupt = InterruptAfter(partial(there, out), lines)
         sys.settrace(interrupt)
         try:
             done = run(command, LOG, out)

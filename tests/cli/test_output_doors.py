@@ -14,7 +14,7 @@ import signal
 import stat
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +28,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.storage.new_file import locked_side
 from binlogio_cli.main import cli
 from corpus import FIXTURES, MYSQL, ROOT, SUPPORT
+from interrupts import InterruptAfter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -246,6 +247,32 @@ def test_interrupted_commands_leave_nothing(tmp_path: Path, number: int, expecte
             assert not [name for name in contents(folder) if ".part" in name], (door, folder.name)
 
     assert count > 20
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # files that the interrupt left open
+@pytest.mark.parametrize("door", DOORS)
+def test_an_interrupt_after_a_temporary_file_was_created(door: str, tmp_path: Path) -> None:
+    """No temporary file is left, at whichever line the command is."""
+
+    def is_there(source: str) -> bool:
+        return source.endswith("new_file.py") and next(folder.rglob(".binlogio-*"), None) is not None
+
+    interrupted = 0
+    for lines in (*range(12), *(12 * 2**power for power in range(8))):
+        folder = tmp_path / str(lines)
+        folder.mkdir()
+        interrupt = InterruptAfter(is_there, lines)
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            with suppress(KeyboardInterrupt):
+                run(door, folder / "out")
+        finally:
+            sys.settrace(before)
+        interrupted += interrupt.lines < 0
+        assert not [name for name in contents(folder) if ".part" in name], (lines, list(contents(folder)))
+
+    assert interrupted > 5 or door == "`write -o`"  # that writes logs under their names
 
 
 def test_python_refuses_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

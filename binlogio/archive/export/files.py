@@ -31,7 +31,7 @@ from binlogio.archive.export.type_map import ExportFormat, merged_schema, stored
 from binlogio.arrow.conversion import converted_batch
 from binlogio.dotted_names import split_name
 from binlogio.errors import ExportError
-from binlogio.storage.new_file import new_side
+from binlogio.storage.new_file import make_side, new_side
 
 SUFFIXES: Final = {
     ExportFormat.PARQUET: "parquet",
@@ -201,8 +201,9 @@ class TableFiles:
 
     def _begin(self, table: str, day: str | None, schema: pa.Schema) -> _Part:
         number = self._numbers[table] = self._numbers.get(table, 0) + 1
-        part = _Part(schema, table, number, day, str(new_side(self._folder / "part")))
-        self._parts[table, day] = part
+        side = new_side(self._folder / "part")
+        part = self._parts[table, day] = _Part(schema, table, number, day, str(side))
+        make_side(side, self._folder / "part")
         return part
 
     def _flush(self, part: _Part) -> _FileWriter:
@@ -244,7 +245,6 @@ class TableFiles:
                 os.fsync(file.fileno())
         except OSError as exc:
             raise _located(exc, self._folder) from exc
-        del self._parts[key]
         self._done.append(
             NewFile(
                 table=part.table,
@@ -256,6 +256,7 @@ class TableFiles:
                 path=self._final_path(part),
             )
         )
+        del self._parts[key]  # after it is in the other list: `discard` finds it in one of them
 
     def _final_path(self, part: _Part) -> str:
         table, suffix = file_name(part.table), SUFFIXES[self._form]
