@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader, open  # noqa: A004 - binlogio.open, as gzip.open and the like
     from binlogio.schema import ColumnDefinition, TableDefinition
     from binlogio.selection.event_filter import EventFilter, Range
-    from binlogio.selection.group_choice import GroupChoice
     from binlogio.selection.row_condition import RowCondition
+    from binlogio.selection.selection import Selection
     from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
     from binlogio.writer.batches import BatchChange, BatchSession
 
@@ -84,7 +84,6 @@ __all__ = [
     "Delete",
     "EventFilter",
     "EventGroup",
-    "GroupChoice",
     "GroupKind",
     "Gtid",
     "GtidSet",
@@ -98,6 +97,7 @@ __all__ = [
     "ReplayError",
     "RowCondition",
     "RowsEvent",
+    "Selection",
     "ServerVariables",
     "Session",
     "Statement",
@@ -129,7 +129,7 @@ if not TYPE_CHECKING:  # a type checker refuses a name that is not imported abov
             "reader": "BinlogReader open",
             "schema": "ColumnDefinition TableDefinition",
             "selection.event_filter": "EventFilter Range",
-            "selection.group_choice": "GroupChoice",
+            "selection.selection": "Selection",
             "selection.row_condition": "RowCondition",
             "writer": "BinlogWriter Delete Insert Session Statement Update",
             "writer.batches": "BatchChange BatchSession",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from binlogio.constants import EventType
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import BinlogError, PositionError, WriterStateError
+from binlogio.errors import BinlogError, PositionError, UnsupportedFeature, WriterStateError
 from binlogio.events import BinlogEvent, RowsEvent, codec_for
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
@@ -28,7 +28,7 @@ from binlogio.rows.image import RowChange
 from binlogio.rows.plan import TablePlan
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
-from binlogio.selection.group_choice import GroupChoice
+from binlogio.selection.selection import Selection
 from binlogio.series.continuity import check_series
 from binlogio.series.progress import recognizer
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
@@ -113,7 +113,7 @@ class BinlogReader:
         self._good = 0
         self._good_event: BinlogEvent | None = None
         self._tracker = GroupTracker()
-        self._choice: GroupChoice | None = None
+        self._choice: Selection | None = None
         self._chosen: GroupFilter | None = None  # the kernel's version of `_choice`
         self._is_chosen = True  # whether the group of the last event is selected
         self._is_over = False  # whether the selection has ended
@@ -224,15 +224,23 @@ class BinlogReader:
         """
         self._logs = [log for number, log in enumerate(self._logs) if number not in numbers]
 
-    def choose(self, choice: GroupChoice | None) -> None:
-        """Return only event groups that are selected by time, server and GTID; end before the first group at `stop`.
+    def choose(self, selection: Selection | None) -> None:
+        """Return only event groups that are selected by time, server and GTID; end before the first group at its end.
 
         The kernel skips the other groups, and groups without a selected table or statement, without creating their
         events; in skipped groups, only headers and checksums are verified. A group without a selected change that the
         kernel cannot skip is returned, and so are events outside of groups. The selection does not apply to groups of
         `read_by`. Call this before the first event is read.
+
+        Raises:
+            UnsupportedFeature: single rows are selected, or positions, which are arguments of `open`.
         """
-        self._choice = choice or None
+        if selection is not None and selection != selection.of_groups:
+            raise UnsupportedFeature(
+                "a reader returns whole groups: operations, conditions and positions do not apply",
+                hint="read_tables selects single rows; open has start_offset and stop_offset",
+            )
+        self._choice = selection or None
         self._chosen = self._choice.compiled() if self._choice is not None and self._decoder.is_compiled else None
         if self._writer is not None:
             self._writer.chosen = self._chosen
@@ -516,7 +524,7 @@ class BinlogReader:
             if place is GroupPlace.OUTSIDE:
                 self._good_event = event
 
-    def _wants(self, choice: GroupChoice, event: BinlogEvent) -> bool:
+    def _wants(self, choice: Selection, event: BinlogEvent) -> bool:
         """Return whether the group of an event is selected; outside of groups, True until the selection has ended."""
         group = self._tracker.group
         if group is None:

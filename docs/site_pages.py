@@ -44,7 +44,7 @@ PYTHON: Final = {
         "reader.open",
         "reader.BinlogReader",
         "format.groups.EventGroup",
-        "selection.group_choice.GroupChoice",
+        "selection.selection.Selection",
     ),
     "Read rows into Arrow": (
         "columnar.rows_reader.read_rows",

@@ -95,6 +95,7 @@ class SearchOptions:
 
     Args:
         where: the events to search.
+        within: the positions of events in logs to search, by the names of logs; of the others, all.
         definitions: as in `binlogio.open`.
         keyring: the keys of encrypted logs.
         verify_checksum: compare the CRC32 of every event that is read with its bytes.
@@ -103,11 +104,17 @@ class SearchOptions:
     """
 
     where: EventFilter = EVERY_EVENT
+    within: Mapping[str, Range] = field(default_factory=dict)
     definitions: GivenDefinitions | None = None
     keyring: Keyring | None = None
     verify_checksum: bool = True
     limits: Limits = DEFAULT_LIMITS
     watch: WatchBytes | None = None
+
+    def where_in(self, log: LogFile, pos: Range) -> EventFilter:
+        """Return the events to search in a range of positions of a log."""
+        pos = pos.within(self.within.get(log.name, pos))
+        return replace(self.where, pos=pos.within(self.where.pos))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +247,7 @@ class MatchReader:
         options: dict[str, Any] = {"definitions": definitions, "known_groups": self._known_groups}
         with closing(LogPartReader(selection, self._options.keyring, **options)) as reader:
             for split, pos in ranges:
-                reader.choose(replace(selection.where, pos=selection.where.pos.within(pos)))
+                reader.choose(self._options.where_in(log, pos))
                 for _, batch in reader.read((log, split)):
                     yield batch
             self._in_use = reader.in_use

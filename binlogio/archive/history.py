@@ -388,11 +388,9 @@ class _KeySearch:
         """Yield the statements at the positions found."""
         places = set(found.statements)
         for split, pos in self._reader.ranges(log, found.statements):
-            where = self._options.where
-            where = replace(where, timestamp=where.timestamp.within(where.group_time), group_time=Range())
-            selection = EventSelection(
-                where=replace(where, pos=where.pos.within(pos), ops=None), verify_checksum=self._options.verify_checksum
-            )
+            where = self._options.where_in(log, pos)
+            where = replace(where, timestamp=where.timestamp.within(where.group_time), group_time=Range(), ops=None)
+            selection = EventSelection(where=where, verify_checksum=self._options.verify_checksum)
             for batch in read_events(log, split, selection, self._options.keyring):
                 is_found = pc.and_(pc.is_in(batch["pos"], pa.array(places, pa.int64())), batch["sql"].is_valid())
                 for one in batch.filter(is_found).to_pylist():

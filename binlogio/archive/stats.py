@@ -21,7 +21,7 @@ from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
 from binlogio.implementation import is_compiled
 from binlogio.rows.plan import TablePlan
-from binlogio.selection.group_choice import EVERY_GROUP
+from binlogio.selection.selection import EVERY_CHANGE
 from binlogio.series.gtid_history import GtidHistories
 from binlogio.storage.compression import compress_zstd
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
     from binlogio.schema.given import GivenDefinitions
-    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.selection import Selection
     from binlogio.series.gtid_history import GtidRun
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
@@ -192,10 +192,8 @@ def archive_stats(
     top: int = 10,
     definitions: GivenDefinitions | None = None,
     on_read: Callable[[str, int], object] | None = None,
-    groups: GroupChoice | None = None,
+    selection: Selection = EVERY_CHANGE,
     rows: RowChoice | None = None,
-    start_offset: int | None = None,
-    stop_offset: int | None = None,
 ) -> ArchiveStats:
     """Return statistics of logs. Damaged ranges are skipped and reported in `warnings`.
 
@@ -211,10 +209,8 @@ def archive_stats(
         top: the number of transactions and threads listed.
         definitions: table definitions, for logs with old temporal columns whose width the log does not say.
         on_read: called with the name of a log and the offset up to which it was read.
-        groups: selects event groups, tables and statements; None: all are selected.
-        rows: selects rows; None: all are selected.
-        start_offset: exclude groups that begin before this offset of the first log.
-        stop_offset: stop at the first group that begins at or after this offset of the last log.
+        selection: the changes to count; its positions are offsets in the first and last log.
+        rows: the selection of its single rows, if any.
 
     Raises:
         ConditionError: a value in the condition of `rows` does not fit its column.
@@ -228,9 +224,9 @@ def archive_stats(
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
     survey = ArchiveSurvey(keyring, counts=True, key_of=_Keys().of, definitions=definitions, on_read=on_read)
-    is_partial = not (groups is None and rows is None and start_offset is None and stop_offset is None)
+    is_partial, start_offset, stop_offset = bool(selection), selection.start_offset, selection.stop_offset
     if is_partial:
-        survey.choose(groups or EVERY_GROUP, rows)
+        survey.choose(selection, rows)
     counter = _Counter(survey, sum(log.size or 0 for log in logs), top, is_partial=is_partial)
     for number, log in enumerate(logs):
         if number == 0 and start_offset is not None:

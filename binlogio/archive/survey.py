@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from binlogio.format.framing import Decryptor
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import GivenDefinitions
-    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.selection import Selection
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
 
@@ -149,7 +149,7 @@ class ArchiveSurvey:
         self._definitions = DefinitionSource(definitions, follows_ddl=counts)
         self._context: ParseContext | None = None
         self._zstd = ZstdFrames()
-        self._groups: GroupChoice | None = None
+        self._groups: Selection | None = None
         self._rows: RowChoice | None = None
         self.kernel: Final = LogSurvey(
             self._resolve,
@@ -161,7 +161,7 @@ class ArchiveSurvey:
             keeps_bounds=check is not None,
         )
 
-    def choose(self, groups: GroupChoice, rows: RowChoice | None) -> None:
+    def choose(self, groups: Selection, rows: RowChoice | None) -> None:
         """Count only the selected event groups and changes, as `LogSurvey.choose`."""
         self._groups, self._rows = groups, rows
         asks = rows is not None and rows.condition is not None

@@ -16,17 +16,16 @@ from binlogio.rows.cut_images import rows_of
 from binlogio.rows.image import present_bitmaps
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from binlogio.events import RowsEvent
     from binlogio.rows.plan import TablePlan
     from binlogio.selection.row_condition import RowCondition
+    from binlogio.selection.selection import Selection
 
 _MOST_TYPES: Final = 512
 
 
 class RowChoice:
-    """Selects rows by operation and by a condition; None: no restriction.
+    """Selects the rows of a selection by operation and condition.
 
     Tables that lack a column of the condition have no selected rows; `found_columns` is True once a table had all
     columns. With `refuses_unknown`, a table whose columns have no names, and an event whose images lack a column of the
@@ -34,16 +33,10 @@ class RowChoice:
     match only if the columns that are present decide the condition.
     """
 
-    def __init__(
-        self,
-        operations: Collection[str] | None = None,
-        condition: RowCondition | None = None,
-        *,
-        refuses_unknown: bool = False,
-    ) -> None:
-        self.operations: Final = None if operations is None else frozenset(operations)
-        self.condition: Final = condition
-        self.found_columns = condition is None
+    def __init__(self, selection: Selection, *, refuses_unknown: bool = False) -> None:
+        self.operations: Final = selection.operations
+        self.condition: Final = selection.condition
+        self.found_columns = selection.condition is None
         self.unnamed: set[str] = set()
         self._refuses_unknown = refuses_unknown
         self._types: dict[int, tuple[TablePlan, RecordType | None]] = {}  # by id(plan): hashing a plan is slow

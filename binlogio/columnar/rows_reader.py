@@ -28,6 +28,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, check_values
+from binlogio.selection.selection import Selection
 from binlogio.selection.table_names import TableNames
 from binlogio.series.continuity import check_series
 from binlogio.series.progress import recognizer
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring, KeyringSource
     from binlogio.storage.log_file import LogFile
 
-Where: TypeAlias = "EventFilter | str | RowCondition | list[EventFilter | str | RowCondition]"
-"""Conditions on events and on the values of rows."""
+Where: TypeAlias = "Selection | EventFilter | str | RowCondition | list[Selection | EventFilter | str | RowCondition]"
+"""Conditions on groups, events and the values of rows."""
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
 _SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
@@ -633,13 +634,13 @@ def read_tables(
             returned in the order of the log. Only logs with GTID or ANONYMOUS_GTID events can be cut.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
-        where: an `EventFilter` (position, time, server, GTID, operation), a condition on the values of rows as text or
-            `RowCondition` (`"total > 10"`), or a list of them, all of which must hold. Rows of other events are skipped
-            without being decoded. For a condition on values, all columns are decoded, and tables that lack one of its
-            columns have no selected rows. A log is skipped if its head and that of the next log (PREVIOUS_GTIDS,
-            GTID_LIST) prove that it has no selected GTID, or if it ends before the first selected position. Damage in a
-            skipped log is not detected. A skipped log is still read for its DDL if later logs do not name their
-            columns. Times skip no log, because sessions can set them.
+        where: a condition on the values of rows as text or `RowCondition` (`"total > 10"`), a `Selection` as of the
+            commands (without positions), an `EventFilter` (position, time, server, GTID, operation), or a list of them,
+            all of which must hold. Rows of other events are skipped without being decoded. For a condition on values,
+            all columns are decoded, and tables that lack one of its columns have no selected rows. A log is skipped if
+            its head and that of the next log (PREVIOUS_GTIDS, GTID_LIST) prove that it has no selected GTID, or if it
+            ends before the first selected position. Damage in a skipped log is not detected. A skipped log is still
+            read for its DDL if later logs do not name their columns. Times skip no log, because sessions can set them.
         ops: the operations: "insert", "update", "delete", or several of them; None: all.
         limits: as in `binlogio.open`.
         source_columns: additional columns of each record, after the others: `end_pos` (offset after the rows event, or
@@ -671,7 +672,9 @@ def read_tables(
             raise UnsupportedFeature(
                 "a list of names is needed", field=name, expected=f"[{given!r}]", found=repr(given)
             )
-    events, condition = _events_and_condition(where, ops)
+    events, condition, names = _conditions(where, ops)
+    if names and tables is not None:
+        raise UnsupportedFeature("tables are selected by both `tables` and `where`", hint="give them once")
     options: SelectionOptions = {
         "json_diffs": json_diffs,
         "columns": None if columns is None or condition is not None else tuple(columns),
@@ -688,7 +691,7 @@ def read_tables(
         from binlogio.storage.encryption import load_keyring  # noqa: PLC0415 - needs an extra
 
         ring = load_keyring(keyring)
-    wanted = tables if isinstance(tables, TableNames) else TableNames.of(tables)
+    wanted = names or (tables if isinstance(tables, TableNames) else TableNames.of(tables))
     logs = find_logs(source, filesystem=filesystem)
     if not ignore_missing_logs:
         check_series(logs, ring, in_order=False)
@@ -696,32 +699,39 @@ def read_tables(
     return TableBatches(logs, wanted, options, ring, threads, condition, chosen)
 
 
-def _events_and_condition(
+def _conditions(
     where: Where, ops: Operation | Collection[Operation] | None
-) -> tuple[EventFilter, RowCondition | None]:
-    """Return the conditions on events and on values.
+) -> tuple[EventFilter, RowCondition | None, TableNames]:
+    """Return the conditions on events, on values and on tables.
 
     Raises:
         ConditionError: a text is not a condition.
-        UnsupportedFeature: an unknown operation.
+        UnsupportedFeature: an unknown operation, or a condition of a selection that does not apply to single rows.
     """
     found = (where,) if isinstance(where, str) or not isinstance(where, (list, tuple)) else where
     events = EVERY_EVENT if ops is None else EventFilter(ops=frozenset((ops,) if isinstance(ops, str) else ops))
-    conditions = []
+    names, texts = TableNames(), []
     for one in found:
-        if isinstance(one, EventFilter):
+        if isinstance(one, Selection):
+            if names and one.names:
+                raise UnsupportedFeature("tables are selected twice", hint="give them in one selection")
+            if one.start is not None or one.stop is not None:
+                raise UnsupportedFeature(
+                    "positions of a selection are those of several logs", hint="give EventFilter(pos=) with one log"
+                )
+            events, names = events.both(one.event_filter()), names or one.names
+            texts += [] if one.condition is None else [one.condition.text]
+        elif isinstance(one, EventFilter):
             events = events.both(one)
         else:
-            conditions.append(one if isinstance(one, str) else one.text)
-    if not conditions:
-        return events, None
+            texts.append(one if isinstance(one, str) else one.text)
+    if not texts:
+        return events, None, names
     from binlogio.selection.row_condition import RowCondition  # noqa: PLC0415 - imports pyarrow
 
-    for text in conditions:
+    for text in texts:
         RowCondition(text)  # each one is complete: it cannot end the parentheses of the other
-    return events, RowCondition(
-        conditions[0] if len(conditions) == 1 else " AND ".join(f"({one})" for one in conditions)
-    )
+    return events, RowCondition(texts[0] if len(texts) == 1 else " AND ".join(f"({one})" for one in texts)), names
 
 
 @overload

@@ -1,4 +1,4 @@
-"""Replay filters: groups and tables (`GroupChoice`), positions and single rows; renaming of schemas.
+"""The selection of commands that write changes: it is applied to statements as well; renaming of schemas.
 
 A transaction that is filtered out keeps its place in the commit order.
 """
@@ -24,13 +24,12 @@ from binlogio.schema.statement_scope import (
     scope_of,
     statement_words,
 )
-from binlogio.selection.group_choice import GroupChoice
+from binlogio.selection.selection import Selection
 
 if TYPE_CHECKING:
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
-    from binlogio.options import Position
 
 _EventT = TypeVar("_EventT", bound="QueryEvent | ExecuteLoadQueryEvent")
 
@@ -50,19 +49,32 @@ class NamedStatement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayFilter(GroupChoice):
-    """Selection of groups, tables and statements, with positions; the default selects everything.
+class ReplayFilter(Selection):
+    """Selection of groups, tables, rows and statements; the default selects everything.
+
+    Statements that change rows are refused if single rows are selected.
 
     Args:
-        start, stop: positions (file by base name); excludes groups that begin before `start`, or at or after `stop`.
         rewrite_db: maps names of schemas in the log to their names in the target.
-        rows: selects single rows; statements that change rows are then refused.
     """
 
-    start: Position | None = None
-    stop: Position | None = None
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
-    rows: RowChoice | None = None
+    rows: RowChoice | None = field(init=False, compare=False, repr=False)
+    """Selects single rows, and remembers the columns that it has found; None: all rows."""
+
+    def __post_init__(self) -> None:
+        """Check the operations, and set `rows`.
+
+        Raises:
+            UnsupportedFeature: one is not an operation.
+        """
+        Selection.__post_init__(self)
+        rows = None
+        if self.chooses_rows:
+            from binlogio.columnar.row_choice import RowChoice  # noqa: PLC0415 - imports pyarrow
+
+            rows = RowChoice(self, refuses_unknown=True)
+        object.__setattr__(self, "rows", rows)
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether a table is selected."""

@@ -669,8 +669,9 @@ class TransactionReader:
                 databases=wanted.databases,
                 tables=wanted.tables,
                 exclude_tables=wanted.exclude_tables,
+                operations=wanted.operations,
+                condition=wanted.condition,
                 rewrite_db=wanted.rewrite_db,
-                rows=wanted.rows,
             )
             earlier = TransactionReader(reader, self._keys.of(reader), tables)
             for _ in earlier:

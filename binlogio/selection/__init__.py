@@ -2,6 +2,6 @@
 
 table_names     globs of databases and tables: one rule for names
 event_filter    row changes by position, time, server, GTID, operation; the sets of GTIDs in filters
-group_choice    event groups by time, server, GTID, database and table
+selection    event groups by time, server, GTID, database and table
 row_condition   row changes by their values: the language of `--where`
 """

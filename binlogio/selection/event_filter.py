@@ -1,7 +1,7 @@
 """Event filters (predicate pushdown): by position, time, server, GTID, table and operation.
 
 Readers skip events that do not match, without decoding their rows. Selection of whole event groups is in
-`binlogio.selection.group_choice`. GTIDs are given in one of two forms:
+`binlogio.selection.selection`. GTIDs are given in one of two forms:
 
     GTID set     of MySQL or MariaDB: each GTID identifies one transaction (`parse_gtid_set`)
     GTID state   a GTID set of MySQL, or a position of MariaDB as in @@gtid_slave_pos: each GTID of a position stands

@@ -14,15 +14,16 @@ from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.output import STDOUT, Output, OutputFile, open_output
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import json_text, safe, safe_lines
-from binlogio_cli.selection import check_names
+from binlogio_cli.selection import check_names, check_positions, selected_logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime, tzinfo
 
     from binlogio.archive.history import HistoryStatement
+    from binlogio.selection.selection import Selection
     from binlogio.storage import LogFile
-    from binlogio_cli.selection import Reading, Selection
+    from binlogio_cli.selection import Reading
 
 _NOT_LOGGED: Final = "(not in the log)"
 
@@ -37,10 +38,12 @@ def opened_search(
         Refusal: the selection or the output is invalid.
         OSError: a log does not exist, or the output cannot be written.
     """
-    logs = selection.logs_of(find_logs(files))
+    logs = selected_logs(selection, find_logs(files))
     names = tuple(log.name for log in logs)
     keyring = None if reading.keyring is None else load_keyring(reading.keyring)
-    options = {"where": selection.event_filter(names), **reading.options, "keyring": keyring}
+    within = selection.ranges(names)
+    options = {"where": selection.event_filter(), "within": within, **reading.options, "keyring": keyring}
+    check_positions(selection, logs, keyring)
     check_names(logs, keyring, selection.names)
     target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
     is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))

@@ -25,7 +25,7 @@ from binlogio_cli.options import AliasedOption, OutputPath
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.selection import Selection
     from binlogio_cli.dump.event_writer import EventWriter
 
 STDOUT: Final = "-"
@@ -228,7 +228,7 @@ class Dump(Protocol):
     def discard(self, statement: object = None) -> None:
         """Discard the data kept for a statement that is not written; None: for all incomplete statements."""
 
-    def writer(self, selection: GroupChoice) -> EventWriter | None:
+    def writer(self, selection: Selection) -> EventWriter | None:
         """Return the kernel's event formatter for this format; None if there is none."""
 
     def foot(self) -> Iterator[str]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import re
 import time
 from dataclasses import dataclass, field, fields
@@ -33,15 +32,12 @@ from binlogio.format.event_starts import check_event_start
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
 from binlogio.selection.event_filter import (
     HIGHEST,
-    LOWEST,
     OPERATIONS,
     AllExcept,
-    EventFilter,
     Operation,
-    Range,
     check_values,
 )
-from binlogio.selection.group_choice import GroupChoice
+from binlogio.selection.selection import Selection
 from binlogio_cli.messages import Refusal, say
 from binlogio_cli.options import INPUT_PATH, ByteSize, definitions_file, definitions_option, gtid_position, parse_gtids
 
@@ -53,14 +49,12 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay import ReplayFilter
     from binlogio.schema.given import GivenDefinitions
-    from binlogio.selection.event_filter import Gtids
     from binlogio.selection.row_condition import RowCondition
     from binlogio.selection.table_names import TableNames
     from binlogio.storage import LogFile
     from binlogio.storage.keyring import Keyring
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
-_MOST_NAMES: Final = 10
 _HIGHEST_ID: Final = (1 << 32) - 1  # maximum server id and domain id
 _GTIDS_HELP: Final = (
     "A GTID set (UUID:1-5:9), or GTIDs of MariaDB (0-1-9, or 0-1-5..9 for a range), each for its own transaction only."
@@ -241,137 +235,55 @@ class Reading:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection(GroupChoice):
-    """The part of the logs that the options select.
+def output_zone() -> tzinfo:
+    """Return the time zone of times in the output of the running command."""
+    zone: tzinfo = click.get_current_context().params["zone"]
+    return zone
 
-    `start` and `stop` are positions; a position without a file refers to the first log (start) or the last log (stop).
-    `zone` is the time zone of times in options and output.
+
+def selected_logs(selection: Selection, logs: Sequence[LogFile]) -> list[LogFile]:
+    """Return the logs from the log of the start position to the log of the stop position.
+
+    Raises:
+        PositionError: as `Selection.logs`.
     """
-
-    start: Position | None = None
-    stop: Position | None = None
-    operations: frozenset[Operation] | None = None
-    condition: RowCondition | None = None
-    zone: tzinfo = timezone.utc
-
-    @property
-    def is_partial(self) -> bool:
-        """True if any option restricts the selection."""
-        return self != Selection(zone=self.zone)
-
-    @property
-    def names_logs(self) -> bool:
-        """True if a position has a file name."""
-        return any(position is not None and position.file for position in (self.start, self.stop))
-
-    @property
-    def start_offset(self) -> int | None:
-        """The offset in the first of `logs` at which reading begins; None: the beginning."""
-        return None if self.start is None else self.start.offset
-
-    @property
-    def stop_offset(self) -> int | None:
-        """The offset in the last of `logs` before which reading ends; None: the end."""
-        return None if self.stop is None else self.stop.offset
-
-    def logs(self, files: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the logs from the log of the start position to the log of the stop position.
-
-        Raises:
-            Refusal: one of these logs is missing, or the stop position is in a log before the start position.
-        """
-        first = _number_of("--start-position", self.start, files, 0)
-        last = _number_of("--stop-position", self.stop, files, len(files) - 1)
-        if last < first:
-            raise Refusal("--stop-position is in a log before that of --start-position")
-        return files[first : last + 1]
-
-    def logs_of(self, logs: Sequence[LogFile]) -> list[LogFile]:
-        """Return the logs from the log of the start position to the log of the stop position.
-
-        Raises:
-            Refusal: as `logs`.
-        """
-        names = self.logs(tuple(log.name for log in logs))
-        return [log for log in logs if log.name in names]
-
-    def check_positions(self, logs: Sequence[LogFile], keyring: Keyring | None) -> None:
-        """Check that an event starts at the start and stop positions, in the first and last of `logs`.
-
-        Raises:
-            PositionError: no event starts at a position.
-            OSError, BinlogError: a log cannot be read.
-        """
-        for offset, log in ((self.start_offset, logs[0]), (self.stop_offset, logs[-1])):
-            if offset is not None:
-                check_event_start(log, offset, keyring)
-
-    def row_choice(self, *, refuses_unknown: bool) -> RowChoice | None:
-        """Return the selection of single rows; None: all rows. `refuses_unknown`: see `RowChoice`."""
-        if self.operations is None and self.condition is None:
-            return None
-        from binlogio.columnar.row_choice import RowChoice  # noqa: PLC0415 - imports pyarrow
-
-        return RowChoice(self.operations, self.condition, refuses_unknown=refuses_unknown)
-
-    def replay_filter(self, files: tuple[str, ...], rewrite_db: Iterable[str] = ()) -> ReplayFilter:
-        """Return the filter of `replay` and `undo`; `files` are the logs, `rewrite_db` has items `FROM->TO`.
-
-        Raises:
-            UsageError: an item does not have this form.
-        """
-        from binlogio.replay import ReplayFilter  # noqa: PLC0415 - needed by some commands only
-
-        conditions = {one.name: getattr(self, one.name) for one in fields(GroupChoice)}
-        return ReplayFilter(
-            start=_in_log(self.start, files[:1]),
-            stop=_in_log(self.stop, files[-1:]),
-            rewrite_db=renames(rewrite_db),
-            rows=self.row_choice(refuses_unknown=True),
-            **conditions,
-        )
-
-    def event_filter(self, files: tuple[str, ...]) -> EventFilter:
-        """Return the filter for `read_rows` and `read_tables`, without tables.
-
-        `files` are the logs to read, the result of `logs`.
-
-        Raises:
-            Refusal: a position is given with several logs, or two options have GTIDs.
-        """
-        if len(files) > 1 and (self.start is not None or self.stop is not None):
-            raise Refusal("positions need a single log here: give only that one, or select by time or GTID")
-        return EventFilter(
-            pos=Range(*_defined(self.start_offset, self.stop_offset)),
-            group_time=Range(*_defined(self.start_time, self.stop_time)),
-            server_ids=self.server_ids,
-            ops=self.operations,
-            wanted_gtids=_only("--include-gtids", self.include_gtids, "--stop-position", self.up_to_gtids),
-            known_gtids=_only("--exclude-gtids", self.exclude_gtids, "--start-position", self.after_gtids),
-        )
+    names = selection.logs(tuple(log.name for log in logs))
+    return [log for log in logs if log.name in names]
 
 
-def _defined(start: int | None, end: int | None) -> tuple[int, int]:
-    return LOWEST if start is None else start, HIGHEST if end is None else end
+def check_positions(selection: Selection, logs: Sequence[LogFile], keyring: Keyring | None) -> None:
+    """Check that an event starts at the start and stop positions, in the first and last of `logs`.
+
+    Raises:
+        PositionError: no event starts at a position.
+        OSError, BinlogError: a log cannot be read.
+    """
+    for offset, log in ((selection.start_offset, logs[0]), (selection.stop_offset, logs[-1])):
+        if offset is not None:
+            check_event_start(log, offset, keyring)
 
 
-def _number_of(option: str, position: Position | None, files: tuple[str, ...], default: int) -> int:
-    """Return the index of the log that a position names; `default` if it names none."""
-    if position is None or not position.file:
-        return default
-    name = os.path.basename(position.file)  # noqa: PTH119 - may be a URI
-    numbers = [number for number, file in enumerate(files) if os.path.basename(file) == name]  # noqa: PTH119
-    if len(numbers) != 1:
-        found = ", ".join(files[:_MOST_NAMES]) if not numbers else f"{len(numbers)} logs of this name"
-        raise Refusal(f"{option} {position.file}:{position.offset}: expected one of the logs, found {found}")
-    return numbers[0]
+def row_choice(selection: Selection) -> RowChoice | None:
+    """Return the selection of single rows; None: all rows."""
+    if not selection.chooses_rows:
+        return None
+    from binlogio.columnar.row_choice import RowChoice  # noqa: PLC0415 - imports pyarrow
+
+    return RowChoice(selection)
 
 
-def _only(one: str, first: Gtids | None, other: str, second: Gtids | None) -> Gtids | None:
-    if first is not None and second is not None:
-        raise Refusal(f"{one} and {other} with GTIDs exclude each other in this command: give only one")
-    return second if first is None else first
+def replay_filter(selection: Selection, files: tuple[str, ...], rewrite_db: Iterable[str]) -> ReplayFilter:
+    """Return the filter of `replay`, `undo` and `copy`; `files` are the logs, `rewrite_db` has items `FROM->TO`.
+
+    Raises:
+        UsageError: an item does not have this form.
+    """
+    from binlogio.replay import ReplayFilter  # noqa: PLC0415 - needed by some commands only
+
+    conditions = {one.name: getattr(selection, one.name) for one in fields(Selection)}
+    conditions["start"] = _in_log(selection.start, files[:1])
+    conditions["stop"] = _in_log(selection.stop, files[-1:])
+    return ReplayFilter(rewrite_db=renames(rewrite_db), **conditions)
 
 
 def _in_log(position: Position | None, files: tuple[str, ...]) -> Position | None:
@@ -680,8 +592,9 @@ def selection_options(command: _Command) -> _Command:
         stop_datetime: datetime | float | None,
         **options: Any,
     ) -> Any:
+        del options["zone"]
         chosen = {name: options.pop(name) for name in _PLAIN}
-        zone = chosen["zone"]
+        zone = output_zone()
         chosen["server_ids"] = _servers(options.pop("server_id"), options.pop("ignore_server_ids"))
         _add_domains(chosen, "include_gtids", "--do-domain-ids", options.pop("do_domain_ids"))
         _add_domains(chosen, "exclude_gtids", "--ignore-domain-ids", options.pop("ignore_domain_ids"))
@@ -700,7 +613,7 @@ def selection_options(command: _Command) -> _Command:
 
 
 _PLAIN: Final = (
-    "databases", "tables", "exclude_tables", "zone", "include_gtids", "exclude_gtids", "operations", "condition",
+    "databases", "tables", "exclude_tables", "include_gtids", "exclude_gtids", "operations", "condition",
 )  # fmt: skip
 
 

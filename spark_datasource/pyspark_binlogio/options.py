@@ -22,8 +22,9 @@ refused, with the nearest name of the table below.
                                afterwards. Also one of `binlogio schema --save`
     trustDdl                   true | false: accept CREATE TABLE IF NOT EXISTS that may have found another table
     zeroDates                  error (default) | null | text
-    startingTimestamp          read transactions from this time on, by the time of their events
-    endingTimestamp            read transactions before this time
+    startingTimestamp          read transactions that begin at this time or later; in view events, by the time of each
+                               event
+    endingTimestamp            read transactions that begin before this time
     timestampSlack             how far the time of an event is at most from the moment at which it was logged, such as
                                1h: logs of other moments are not read for filters on time. Not set: all logs are read,
                                since sessions may set any time

@@ -296,6 +296,7 @@ class BinlogBatchReader(DataSourceReader):
         both = replace(
             self._pushed.events,
             timestamp=where.timestamp.within(self._pushed.events.timestamp),
+            group_time=where.group_time,
             known_gtids=where.known_gtids,
             wanted_gtids=where.wanted_gtids,
         )

@@ -99,7 +99,8 @@ def request_of(options: BinlogReadOptions) -> Request:
     )
     start, end = options.starting_timestamp, options.ending_timestamp
     times = Range(LOWEST if start is None else start, HIGHEST if end is None else end)
-    where = EventFilter(timestamp=times, known_gtids=known, wanted_gtids=wanted)
+    where = EventFilter(known_gtids=known, wanted_gtids=wanted)
+    where = replace(where, timestamp=times) if options.view == "events" else replace(where, group_time=times)
     definitions = given_definitions(options.schema_file)
     if options.database_charset or options.trust_ddl:
         settings = GivenDefinitions(dict(options.database_charset), trusts_ddl=options.trust_ddl)

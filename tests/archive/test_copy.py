@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
-from binlogio.columnar.row_choice import RowChoice
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.errors import (
     BinlogError,
@@ -48,7 +47,7 @@ MANY: Final = MYSQL / "group_commit" / "binlog.000001"
 ROWS: Final = MYSQL / "rowimage_full" / "binlog.000001"
 JOINS: Final = MYSQL / "multi_table_stmt" / "binlog.000001"
 TWO_GTIDS: Final = MYSQL / "gtid_on"
-INSERTS: Final = ReplayFilter(rows=RowChoice({"insert"}))
+INSERTS: Final = ReplayFilter(operations=frozenset({"insert"}))
 _IN_USE_AT: Final = len(BINLOG_MAGIC) + 17
 _COLUMNS: Final = ("op", "timestamp", "server_id", "gtid", "schema", "table", "before", "after")
 
@@ -324,7 +323,7 @@ def test_a_statement_that_only_partly_concerns_selected_tables_is_refused(tmp_pa
 
 
 def test_operations_are_chosen(tmp_path: Path) -> None:
-    copied([ROWS], target := tmp_path / "x", CopyOptions(wanted=ReplayFilter(rows=RowChoice({"delete"}))))
+    copied([ROWS], target := tmp_path / "x", CopyOptions(wanted=ReplayFilter(operations=frozenset({"delete"}))))
 
     assert rows(target) == [row for row in rows(ROWS) if row["op"] == "delete"]
     assert checked(target)
@@ -334,7 +333,7 @@ def test_operations_are_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["after.total > 20", "id = 1002 OR status = 'paid'"])
 def test_rows_are_chosen_by_their_values(tmp_path: Path, log: Path, text: str) -> None:
     """Rows of tables without the columns are left out."""
-    options = CopyOptions(wanted=ReplayFilter(rows=RowChoice(None, condition := RowCondition(text))))
+    options = CopyOptions(wanted=ReplayFilter(condition=(condition := RowCondition(text))))
     batches = binlogio.read_rows(str(log), table="shop.orders")
     expected = [row["op"] for batch in batches for row in condition.filter(batch).to_pylist()]
     copied([log], target := tmp_path / "x", options)
@@ -347,7 +346,7 @@ def test_rows_are_chosen_by_their_values(tmp_path: Path, log: Path, text: str) -
 
 def test_rows_whose_columns_have_no_names_are_not_chosen_by_values(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeature, match="names of columns"):
-        copied([ROWS], tmp_path / "x", CopyOptions(wanted=ReplayFilter(rows=RowChoice(None, RowCondition("a > 1")))))
+        copied([ROWS], tmp_path / "x", CopyOptions(wanted=ReplayFilter(condition=RowCondition("a > 1"))))
 
 
 @pytest.mark.parametrize(
@@ -512,7 +511,7 @@ EDITS: Final = (
     CopyOptions(checksum=True),
     CopyOptions(checksum=False),
     CopyOptions(wanted=ReplayFilter(exclude_tables=("*.a*", "*.*b"))),
-    CopyOptions(wanted=ReplayFilter(exclude_tables=("*.t*",), rows=RowChoice({"delete"})), drops_empty=True),
+    CopyOptions(wanted=ReplayFilter(exclude_tables=("*.t*",), operations=frozenset({"delete"})), drops_empty=True),
     CopyOptions(wanted=INSERTS, checksum=True),
     CopyOptions(wanted=ReplayFilter(rewrite_db={"corpus": "a_longer_name", "shop": "s"}), max_groups=20),
 )

@@ -18,7 +18,7 @@ from binlogio.archive import archive_stats
 from binlogio.columnar import EventSelection, read_transactions
 from binlogio.errors import BinlogError
 from binlogio.events.base import event_name
-from binlogio.selection.group_choice import GroupChoice
+from binlogio.selection.selection import Selection
 from binlogio.storage import LogFile, find_logs
 from binlogio.storage.index_file import base_name
 from binlogio_cli.main import cli
@@ -198,15 +198,15 @@ def test_an_incomplete_transaction_at_the_end_of_a_log_in_use_is_named_and_not_c
     """Wherever the writer stopped, the counts are those of the complete transactions."""
     source = LogInUse(ServerVariables(server_uuid=UUID, binlog_transaction_compression=compresses))
     log = tmp_path / "binlog.000001"
-    choice = GroupChoice(tables=("shop.t",)) if selects else None
+    choice = Selection(tables=("shop.t",) if selects else ())
     begin, end = source.starts[2:4]
 
     log.write_bytes(source.data[:begin])
-    expected = archive_stats(find_logs(log), groups=choice)
+    expected = archive_stats(find_logs(log), selection=choice)
     assert (expected.transactions, expected.incomplete) == (2, ())
     for size in range(begin + 1, end, 7):
         log.write_bytes(source.data[:size])
-        stats = archive_stats(find_logs(log), groups=choice)
+        stats = archive_stats(find_logs(log), selection=choice)
         assert (stats.transactions, stats.tables) == (expected.transactions, expected.tables)
         assert stats.types == expected.types
         assert (len(stats.incomplete), stats.warnings) == (1, ())
@@ -381,6 +381,6 @@ def test_times_of_heads_leave_no_log_out(tmp_path: Path) -> None:
     write(1000, 5000)
     now[0] = 2000
     write(2000, 2500)
-    stats = archive_stats(find_logs(tmp_path), groups=GroupChoice(start_time=3000))
+    stats = archive_stats(find_logs(tmp_path), selection=Selection(start_time=3000))
 
     assert (stats.logs, stats.transactions, stats.first_time) == (2, 1, 5000)

@@ -145,7 +145,7 @@ def test_refused_position_names_what_is_expected() -> None:
     """Neither an offset nor GTIDs; two of one domain."""
     for text, message in (
         ("binlog.000001:x", "not a position; expected an offset, FILE:OFFSET"),
-        ("binlog.000009:4", "--start-position binlog.000009:4: expected one of the logs, found "),
+        ("binlog.000009:4", "the log of the start position is not one of the logs, expected binlog.000009:4, found "),
         ("-5", "not a position; expected an offset, FILE:OFFSET"),
         ("0-1-2,0-1-3", "multiple GTIDs of one domain"),
     ):

@@ -169,7 +169,7 @@ def test_a_stop_before_the_start_is_wrong_usage() -> None:
 
     assert (result.exit_code, result.stderr) == (
         2,
-        "binlogio: --stop-position is in a log before that of --start-position\n",
+        "binlogio: the stop position is in a log before that of the start position\n",
     )
 
 

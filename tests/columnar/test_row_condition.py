@@ -18,7 +18,9 @@ from binlogio.columnar.row_choice import RowChoice
 from binlogio.errors import BinlogError, ConditionError, UnsupportedFeature
 from binlogio.events import RowsEvent
 from binlogio.events.rows import UpdateRowsEvent
+from binlogio.selection.event_filter import Operation
 from binlogio.selection.row_condition import RowCondition
+from binlogio.selection.selection import Selection
 from both_kernels import KERNELS, kernel_set_to
 from corpus import FIXTURES
 
@@ -214,10 +216,10 @@ def test_any_text_is_a_condition_or_refused(text: str) -> None:
 
 CHOICES: Final = [
     ("incident", "total > 30 OR status = 'paid'", None),
-    ("incident", "id BETWEEN 1001 AND 1003", {"update", "delete"}),
+    ("incident", "id BETWEEN 1001 AND 1003", frozenset({"update", "delete"})),
     ("rowimage_full", "a IS NOT NULL", None),
     ("rowimage_minimal", "a IS NULL OR NOT a IS NULL AND c IS NOT NULL", None),
-    ("compressed", "id > 5 AND id <> 20", {"insert", "update"}),
+    ("compressed", "id > 5 AND id <> 20", frozenset({"insert", "update"})),
     ("types_temporal", "id = 3 OR NOT id > 1", None),
     ("partial_json", "id > 0", None),
 ]
@@ -226,7 +228,7 @@ CHOICES: Final = [
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("case", "condition", "operations"), CHOICES)
 def test_rows_of_events_are_chosen_as_those_of_batches(
-    case: str, condition: str, operations: set[str] | None, kernel: str
+    case: str, condition: str, operations: frozenset[Operation] | None, kernel: str
 ) -> None:
     """The rows that are taken out of each event have the bytes of those that the batches select."""
     logs = sorted(str(path) for path in (FIXTURES / "mysql97" / case).glob("binlog.0*"))
@@ -239,7 +241,7 @@ def test_rows_of_events_are_chosen_as_those_of_batches(
             expected += [
                 (row["file"], row["pos"], row["op"]) for row in rows if operations is None or row["op"] in operations
             ]
-    choice, found = RowChoice(operations, where), []
+    choice, found = RowChoice(Selection(operations=operations, condition=where)), []
     with kernel_set_to(kernel), binlogio.open(logs) as reader:
         for event in reader:
             if not isinstance(event, RowsEvent):
@@ -257,7 +259,7 @@ def test_rows_of_events_are_chosen_as_those_of_batches(
 
 def test_an_event_without_a_column_of_the_condition_is_refused_where_that_matters() -> None:
     log = str(FIXTURES / "mysql97" / "rowimage_minimal" / "binlog.000001")
-    choice = RowChoice(None, RowCondition("b IS NULL"), refuses_unknown=True)
+    choice = RowChoice(Selection(condition=RowCondition("b IS NULL")), refuses_unknown=True)
     with binlogio.open(log) as reader:
         updates = (event for event in reader if isinstance(event, UpdateRowsEvent))
         with pytest.raises(UnsupportedFeature, match="the condition needs column b"):

@@ -22,7 +22,7 @@ from binlogio.gtid import (
     Uuid,
 )
 from binlogio.selection.event_filter import EVERY_EVENT, AllExcept, EventFilter, Range, has_gtid, like_numbers
-from binlogio.selection.group_choice import GroupChoice
+from binlogio.selection.selection import Selection
 from both_dumps import assert_dumped_alike
 from corpus import MARIADB, MYSQL
 
@@ -162,11 +162,11 @@ def test_dump_by_gtids_is_the_same_by_the_kernel(log: Any, data: st.DataObject) 
     selection = data.draw(
         st.sampled_from(
             [
-                GroupChoice(include_gtids=some),
-                GroupChoice(exclude_gtids=some),
-                GroupChoice(include_gtids=some, exclude_gtids=other),
-                GroupChoice(include_gtids=other),
-                GroupChoice(up_to_gtids=some, after_gtids=other),
+                Selection(include_gtids=some),
+                Selection(exclude_gtids=some),
+                Selection(include_gtids=some, exclude_gtids=other),
+                Selection(include_gtids=other),
+                Selection(up_to_gtids=some, after_gtids=other),
             ]
         )
     )
@@ -215,4 +215,4 @@ def test_filter_that_contradicts_itself_is_empty() -> None:
 def test_statements_are_selected_by_the_tables_that_they_change(
     conditions: dict[str, Any], sql: str, is_wanted: bool
 ) -> None:
-    assert GroupChoice(**conditions).wants_statement("shop", sql.encode()) is is_wanted
+    assert Selection(**conditions).wants_statement("shop", sql.encode()) is is_wanted

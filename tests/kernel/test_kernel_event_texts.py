@@ -26,7 +26,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.groups import GTID_EVENTS
 from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.rows.plan import TablePlan
-from binlogio.selection.group_choice import GroupChoice
+from binlogio.selection.selection import Selection
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
 from both_dumps import ALL, SeenDump, SeenSqlDump, assert_dumped_alike, dumped_by
@@ -42,7 +42,7 @@ FORMS_IN_TURN = (("text", "json"), ("types", "sql"))
 """For choices of groups, which do not depend on the format: two formats for each, in other logs the other two."""
 
 
-def in_turn(one: CorpusFile, choices: list[GroupChoice]) -> Iterator[tuple[GroupChoice, tuple[str, ...]]]:
+def in_turn(one: CorpusFile, choices: list[Selection]) -> Iterator[tuple[Selection, tuple[str, ...]]]:
     """Yield each choice for a log with the formats to compare."""
     first = LOGS.index(one)
     for number, choice in enumerate(choices, first):
@@ -70,7 +70,7 @@ def test_tables_of_real_logs_are_chosen_alike(one: CorpusFile) -> None:
                     tables.add(f"{event.schema}.{event.table}")
     except BinlogError:
         pass
-    choices = [GroupChoice(tables=(table,)) for table in (*sorted(tables)[:3], "no.table")]
+    choices = [Selection(tables=(table,)) for table in (*sorted(tables)[:3], "no.table")]
     for choice, forms in in_turn(one, choices):
         assert_dumped_alike(one.path, choice, forms=forms)
 
@@ -89,12 +89,12 @@ def test_times_and_gtids_of_real_logs_are_chosen_alike(one: CorpusFile) -> None:
     choices = [
         choice
         for time in (sorted(times)[len(times) // 2], max(times) + 1)
-        for choice in (GroupChoice(start_time=time), GroupChoice(stop_time=time))
+        for choice in (Selection(start_time=time), Selection(stop_time=time))
     ]
     some = [gtid for gtid in gtids if gtid is not None]
     for gtid in some[len(some) // 2 :][:1]:
         chosen: Any = MariadbGtidPosition.of([gtid]) if hasattr(gtid, "domain_id") else GtidSet.parse(str(gtid))
-        choices += [GroupChoice(include_gtids=chosen), GroupChoice(exclude_gtids=chosen)]
+        choices += [Selection(include_gtids=chosen), Selection(exclude_gtids=chosen)]
     for choice, forms in in_turn(one, choices):
         assert_dumped_alike(one.path, choice, forms=forms)
 
@@ -167,8 +167,8 @@ def test_transactions_of_rows_are_written_alike(table: str) -> None:
     """Groups on both sides of the end of what is read at once."""
     data = rows_log(12_000)
 
-    assert_dumped_alike(data, GroupChoice(tables=(table,)))
-    assert_dumped_alike(data, GroupChoice(start_time=1_700_000_100, stop_time=1_700_000_700))
+    assert_dumped_alike(data, Selection(tables=(table,)))
+    assert_dumped_alike(data, Selection(start_time=1_700_000_100, stop_time=1_700_000_700))
 
 
 @settings(max_examples=100, suppress_health_check=SLOW, deadline=None)

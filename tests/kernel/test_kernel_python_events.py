@@ -31,7 +31,7 @@ from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.format.groups import frames_changes
 from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.schema.ddl.first_words import may_define
-from binlogio.selection.group_choice import GroupChoice
+from binlogio.selection.selection import Selection
 from both_kernels import Said, kernel_set_to
 from corpus import CorpusFile, files
 from log_cases import table_map_of
@@ -260,7 +260,7 @@ def test_images_of_events_that_were_read_are_not_kept() -> None:
 # ----------------------------------------------------------------------------------------------------- groups to choose
 
 
-def wanted_by(choice: GroupChoice, found: list[Any]) -> list[Any]:
+def wanted_by(choice: Selection, found: list[Any]) -> list[Any]:
     """Return of the steps of a log those of the groups that are wanted, by time and GTID."""
     wanted, is_wanted = [], True
     for step in found:
@@ -276,7 +276,7 @@ def wanted_by(choice: GroupChoice, found: list[Any]) -> list[Any]:
     return wanted
 
 
-def must_be_given(choice: GroupChoice, steps: list[Any]) -> bool:
+def must_be_given(choice: Selection, steps: list[Any]) -> bool:
     """Return whether a group may have a wanted change, so that it must not be left out."""
     return not choice.looks_inside or any(
         (isinstance(event, TableMapEvent) and choice.names.wants(event.schema, event.table))
@@ -287,7 +287,7 @@ def must_be_given(choice: GroupChoice, steps: list[Any]) -> bool:
     )  # fmt: skip
 
 
-def needed(choice: GroupChoice, found: list[Any]) -> list[Any]:
+def needed(choice: Selection, found: list[Any]) -> list[Any]:
     """Return the steps without those of groups that have no wanted change, as comparable values."""
     kept = []
     for _, steps_of_group in groupby(found, lambda step: id(step[0])):
@@ -297,7 +297,7 @@ def needed(choice: GroupChoice, found: list[Any]) -> list[Any]:
     return kept
 
 
-def chosen(data: bytes, choice: GroupChoice, *, by_reader: bool) -> tuple[list[Any], Any]:
+def chosen(data: bytes, choice: Selection, *, by_reader: bool) -> tuple[list[Any], Any]:
     """Return the events of the wanted groups, and how the log ends."""
     found: list[Any] = []
     end: Any
@@ -333,7 +333,7 @@ def columns_of(reader: binlogio.BinlogReader, event: Any) -> Any:
         return Said.of(exc)
 
 
-def choices(data: bytes) -> list[GroupChoice]:
+def choices(data: bytes) -> list[Selection]:
     """Return selections by what the log has: times and GTIDs in the middle of it, one table, and none."""
     times, gtids = {1}, []
     try:
@@ -344,11 +344,11 @@ def choices(data: bytes) -> list[GroupChoice]:
     except BinlogError:
         pass
     middle = sorted(times)[len(times) // 2]
-    found = [GroupChoice(start_time=middle), GroupChoice(stop_time=middle), GroupChoice(start_time=1 << 40)]
-    found += [GroupChoice(tables=names) for names in (("no.table",), ("t", "t1", "ti"))]
+    found = [Selection(start_time=middle), Selection(stop_time=middle), Selection(start_time=1 << 40)]
+    found += [Selection(tables=names) for names in (("no.table",), ("t", "t1", "ti"))]
     for gtid in gtids[len(gtids) // 2 :][:1]:
         one: Any = MariadbGtidPosition.of([gtid]) if hasattr(gtid, "domain_id") else GtidSet.parse(str(gtid))
-        found += [GroupChoice(include_gtids=one), GroupChoice(exclude_gtids=one)]
+        found += [Selection(include_gtids=one), Selection(exclude_gtids=one)]
     return found
 
 
@@ -409,7 +409,7 @@ def test_a_group_that_is_larger_than_a_window_is_passed_over() -> None:
     last = replace(gtid, header=replace(gtid.header, timestamp=2))
     data = log(gtid, query("BEGIN"), *rows, query("COMMIT"), last, query("CREATE TABLE t (i INT)"))
     with binlogio.open(io.BytesIO(data)) as reader:
-        reader.choose(GroupChoice(start_time=2))
+        reader.choose(Selection(start_time=2))
         found = [event for event in reader if not isinstance(event, FormatDescriptionEvent)]
 
     assert [type(event) for event in found] == [AnonymousGtidEvent, QueryEvent]
@@ -430,7 +430,7 @@ def test_statements_that_may_define_tables_are_followed_where_they_are_passed_ov
     framer.feed(log(gtid, query(sql)))
     framer.finish()
     framer.next_frame()
-    nothing = GroupChoice(start_time=1 << 40).compiled()
+    nothing = Selection(start_time=1 << 40).compiled()
     decoder.skip(framer, None, nothing, lambda code, body: followed.append(body), inside=False)
 
     assert framer.next_frame() is Framing.END

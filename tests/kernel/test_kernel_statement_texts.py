@@ -21,7 +21,7 @@ from binlogio.events.transaction_payload import CompressionType, TransactionPayl
 from binlogio.format.encoder import Encoder
 from binlogio.gtid import Tag, Uuid
 from binlogio.rows.plan import TablePlan
-from binlogio.selection.group_choice import GroupChoice
+from binlogio.selection.selection import Selection
 from binlogio.storage.compression import compress_zstd
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.text_output import TextStyle
@@ -157,8 +157,8 @@ def test_statements_are_written_alike(*, of_mariadb: bool, data: st.DataObject) 
     """All statements, and those that a filter chooses."""
     written = statement_log(data.draw(st.lists(groups(of_mariadb=of_mariadb), max_size=4)), of_mariadb=of_mariadb)
     chosen = data.draw(st.sampled_from([
-        ALL, ALL, GroupChoice(tables=("t",)), GroupChoice(databases=("d",)), GroupChoice(start_time=2),
-        GroupChoice(stop_time=3),
+        ALL, ALL, Selection(tables=("t",)), Selection(databases=("d",)), Selection(start_time=2),
+        Selection(stop_time=3),
     ]))  # fmt: skip
 
     assert_dumped_alike(written, chosen)
@@ -214,7 +214,7 @@ def test_more_values_of_a_variable_than_are_known(tables: tuple[str, ...]) -> No
         events = (group[0], group[1 + (number % 3 == 0)], group[3])
         data += b"".join(events).replace(b"zone 0000", b"zone %04d" % (number // 2))
     by_kernel, by_construct = (
-        dumped_by(kernel, io.BytesIO(data), "text", GroupChoice(tables=tables)) for kernel in KERNELS
+        dumped_by(kernel, io.BytesIO(data), "text", Selection(tables=tables)) for kernel in KERNELS
     )
 
     assert by_kernel == by_construct
@@ -237,4 +237,4 @@ def test_definitions_that_are_filtered_out_are_followed(*, is_payload: bool) -> 
     shown = [replace(gtid, header=replace(gtid.header, timestamp=9)), begin, table, rows, xid]
     data = BINLOG_MAGIC + encode([description(), *shown, *hidden, *shown])
 
-    assert assert_dumped_alike(data, GroupChoice(start_time=5)).count(b"###   `a`=0") == 1
+    assert assert_dumped_alike(data, Selection(start_time=5)).count(b"###   `a`=0") == 1

@@ -2,198 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
 import re
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from click.testing import CliRunner
 
 import binlogio
-from binlogio import (
-    BinlogWriter,
-    ColumnDefinition,
-    Delete,
-    GroupChoice,
-    Insert,
-    ServerVariables,
-    Statement,
-    TableDefinition,
-    Update,
-)
 from binlogio.dotted_names import dotted_name
-from binlogio.selection.event_filter import EventFilter, Range, parse_gtid_set
-from binlogio.selection.table_names import TableNames
 from binlogio_cli.main import cli
+from random_selections import Change, Choice, Logs, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+    from pathlib import Path
 
 DRAWS: Final = int(os.environ.get("BINLOGIO_SELECTIONS", "20"))
-NAMES: Final = [("shop", "orders"), ("shop", "items"), ("a.b", "c"), ("a", "b.c"), ("audit", "log")]
-GLOBS: Final = ["orders", "shop.*", "*o*", "`a.b`.c", "a.`b.c`", "a.b.c", "c", "?udit.l[of]g", "*", "shop.items", "*.c"]
-COLUMNS: Final = (ColumnDefinition("id", "int"), ColumnDefinition("total", "int"))
-TABLES: Final = {name: TableDefinition(*name, COLUMNS, ("id",)) for name in NAMES}
-GTID: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-START: Final = 1_795_000_000
 OPPOSITE: Final = {"insert": "delete", "delete": "insert", "update": "update"}
 SQL: Final = {"INSERT INTO": "insert", "UPDATE": "update", "DELETE FROM": "delete"}
-
-Change = tuple[str, str, int]
-"""The table, the operation, and the key of the row."""
-
-
-class Clock:
-    """A clock that each call moves on, so that the events of a transaction have different times."""
-
-    def __init__(self, source: random.Random) -> None:
-        self.now, self._source = START, source
-
-    def __call__(self) -> int:
-        """Return the time in microseconds."""
-        self.now += self._source.randrange(2)
-        return self.now * 1_000_000
-
-
-def write(folder: Path, seed: int) -> tuple[str, ...]:
-    """Write two small logs: transactions with changes of one to three tables."""
-    source, key = random.Random(seed), 0
-    variables = ServerVariables(
-        binlog_row_metadata="FULL",
-        server_uuid=GTID,
-        server_id=7,
-        binlog_transaction_compression=seed % 3 == 0,
-    )
-    with BinlogWriter(folder / "binlog", variables=variables, clock=Clock(source)) as log, log.session() as session:
-        for number in range(12):
-            if number == 6:
-                session.flush_logs()
-            session.begin()
-            for name in source.sample(NAMES, source.randrange(1, 4)):
-                rows = [(key + one, source.randrange(20)) for one in range(source.randrange(1, 4))]
-                key += len(rows)
-                session.execute(
-                    source.choice(
-                        [
-                            Statement("INSERT", [Insert(TABLES[name], rows)]),
-                            Statement("DELETE", [Delete(TABLES[name], rows)]),
-                            Statement("UPDATE", [Update(TABLES[name], [((a, b), (a, b + 1)) for a, b in rows])]),
-                        ]
-                    )
-                )
-            session.commit()
-    return tuple(str(path) for path in sorted(folder.glob("binlog.0*")))
-
-
-class Logs:
-    """Logs with all their changes, by group: the base name of the log, offset, time, GTID, changes and totals."""
-
-    def __init__(self, files: Sequence[str]) -> None:
-        self.files = tuple(files)
-        self.groups: list[tuple[str, int, int, str, list[tuple[Change, str, str, set[int]]]]] = []
-        for file in files:
-            with binlogio.open(file, ignore_missing_logs=True) as reader:
-                for group in reader.groups():
-                    changes: list[tuple[Change, str, str, set[int]]] = []
-                    for event in group:
-                        if isinstance(event, binlogio.RowsEvent):
-                            table = reader.table_map(event)
-                            for row in reader.rows(event):
-                                found = [one for one in (row.after, row.before) if one is not None]
-                                images: list[Any] = [one.as_dict() for one in found]
-                                image, totals = images[0], {int(one["total"]) for one in images}
-                                name = dotted_name(table.schema, table.table)
-                                change = name, event.operation.op, int(image["id"])
-                                changes.append((change, table.schema, table.table, totals))
-                    if changes:
-                        place = Path(file).name, group.begin
-                        self.groups.append((*place, group.timestamp, str(group.gtid), changes))
-
-    def where(self, at: tuple[str, int]) -> int:
-        """Return the number of the group that begins at a position."""
-        return [(file, begin) for file, begin, *_ in self.groups].index(at)
-
-
-class Choice:
-    """A random selection: its options, and its result by a plain loop over the changes."""
-
-    def __init__(self, logs: Logs, source: random.Random) -> None:
-        self.logs, self.options = logs, []
-        self.databases = tuple(source.sample(["shop", "a*", "a.b", "*"], source.choice([0, 0, 0, 1, 2])))
-        self.tables = tuple(source.sample(GLOBS, source.choice([0, 0, 1, 2])))
-        self.excluded = tuple(source.sample(GLOBS, source.choice([0, 0, 0, 1])))
-        self.ops = source.sample(["insert", "update", "delete"], source.choice([0, 0, 0, 1, 2]))
-        self.least = source.choice([None, None, None, 5, 12])
-        self.times = [source.choice([None, None, None, one[2]]) for one in sorted(source.sample(logs.groups, 2))]
-        ends = sorted(source.sample(range(len(logs.groups)), 2)) if source.random() < 0.2 else [None, None]
-        self.ends = [None if one is None else logs.groups[one][:2] for one in ends]
-        self.gtids = [source.choice([None, None, None, source.sample(range(1, 13), 6)]) for _ in range(2)]
-        self.server = source.choice([None, None, None, None, 7, 8])
-        for name, values in (
-            ("--database", self.databases),
-            ("--table", self.tables),
-            ("--exclude-table", self.excluded),
-            ("--operation", [",".join(self.ops)] if self.ops else []),
-            ("--start-datetime", self.times[:1]),
-            ("--stop-datetime", self.times[1:]),
-            ("--start-position", [one and f"{one[0]}:{one[1]}" for one in self.ends[:1]]),
-            ("--stop-position", [one and f"{one[0]}:{one[1]}" for one in self.ends[1:]]),
-            ("--include-gtids", [one and self.gtid_text(one) for one in self.gtids[:1]]),
-            ("--exclude-gtids", [one and self.gtid_text(one) for one in self.gtids[1:]]),
-            ("--server-id", [self.server]),
-        ):
-            self.options += [part for value in values if value is not None for part in (name, str(value))]
-        self.names = TableNames(self.databases, self.tables, self.excluded)
-
-    @property
-    def first(self) -> Change:
-        """A change in the middle of the logs."""
-        changes: list[Change] = [change for change, *_ in self.logs.groups[len(self.logs.groups) // 2][4]]
-        return changes[0]
-
-    @property
-    def condition(self) -> str | None:
-        """The condition on values."""
-        return None if self.least is None else f"total > {self.least}"
-
-    @property
-    def arguments(self) -> list[str]:
-        """The options of a command, with the condition."""
-        return [*self.options, *(["--where", self.condition] if self.condition is not None else [])]
-
-    @staticmethod
-    def gtid_text(numbers: Sequence[int]) -> str:
-        """Return a GTID set."""
-        return f"{GTID}:" + ":".join(str(one) for one in sorted(numbers))
-
-    def expected(self) -> Counter[Change]:
-        """Return the selected changes."""
-        found: Counter[Change] = Counter()
-        first, last = (None if one is None else self.logs.where(one) for one in self.ends)
-        for number, (_, _, timestamp, gtid, changes) in enumerate(self.logs.groups):
-            own = int(gtid.rpartition(":")[2])
-            wanted = (
-                (first is None or number >= first)
-                and (last is None or number < last)
-                and (self.times[0] is None or timestamp >= self.times[0])
-                and (self.times[1] is None or timestamp < self.times[1])
-                and (self.gtids[0] is None or own in self.gtids[0])
-                and (self.gtids[1] is None or own not in self.gtids[1])
-                and self.server in (None, 7)
-            )
-            for change, schema, table, totals in changes if wanted else ():
-                if (
-                    self.names.wants(schema, table)
-                    and (not self.ops or change[1] in self.ops)
-                    and (self.least is None or max(totals) > self.least)
-                ):
-                    found[change] += 1
-        return found
-
 
 # --------------------------------------------------------------------------------------------------------------- doors
 
@@ -238,6 +69,16 @@ def dump_text(choice: Choice, _folder: Path) -> Counter[Change]:
     return found
 
 
+def dump_sql(choice: Choice, folder: Path) -> Counter[Change] | str:
+    """Return the changes of the events that a client would send with BINLOG."""
+    if choice.ops or choice.condition is not None:
+        return REFUSED
+    text = run("dump", "--format", "sql", "--quiet", *choice.options, *choice.logs.files)
+    log = folder / "sent"
+    log.write_bytes(b"\xfebin" + b"".join(base64.b64decode(one) for one in re.findall(r"BINLOG '([^']*)'", text)))
+    return of_batches(binlogio.read_tables(log, verify_checksum=False)) if log.stat().st_size > 4 else Counter()
+
+
 def undo(choice: Choice, folder: Path) -> Counter[Change]:
     run("undo", "--to-binlog", str(folder / "undo"), "--quiet", *choice.arguments, *choice.logs.files)
     log = folder / "undo"
@@ -263,9 +104,7 @@ def export(choice: Choice, folder: Path) -> Counter[Change]:
     return found
 
 
-def grep(choice: Choice, _folder: Path) -> Counter[Change] | str:
-    if choice.ends != [None, None]:
-        return REFUSED
+def grep(choice: Choice, _folder: Path) -> Counter[Change]:
     found: Counter[Change] = Counter()
     for line in run("grep", choice.condition or "id >= 0", "--json", *choice.options, *choice.logs.files).splitlines():
         one = json.loads(line)
@@ -275,9 +114,7 @@ def grep(choice: Choice, _folder: Path) -> Counter[Change] | str:
 
 def history(choice: Choice, _folder: Path) -> Counter[Change] | str:
     """Return the history of the first row of the logs."""
-    if choice.ends != [None, None] or choice.condition is not None or choice.databases or choice.tables:
-        return REFUSED
-    if choice.excluded:
+    if choice.condition is not None or choice.databases or choice.tables or choice.excluded:
         return REFUSED
     table, _, key = choice.first
     text = run("history", table, str(key), "--json", "--no-statements", *choice.options, *choice.logs.files)
@@ -289,21 +126,8 @@ def opened(choice: Choice, _folder: Path) -> Counter[Change] | str:
     if choice.ends != [None, None] or choice.condition is not None or choice.ops:
         return REFUSED
     found: Counter[Change] = Counter()
-    start, stop = choice.times
-    wanted, known = (None if one is None else parse_gtid_set(choice.gtid_text(one)) for one in choice.gtids)
     with binlogio.open(choice.logs.files) as reader:
-        reader.choose(
-            GroupChoice(
-                start_time=start,
-                stop_time=stop,
-                include_gtids=wanted,
-                exclude_gtids=known,
-                server_ids=None if choice.server is None else frozenset({choice.server}),
-                databases=choice.databases,
-                tables=choice.tables,
-                exclude_tables=choice.excluded,
-            )
-        )
+        reader.choose(choice.selection)
         for event in reader:
             if isinstance(event, binlogio.RowsEvent):
                 table = reader.table_map(event)
@@ -329,36 +153,21 @@ def replay(choice: Choice, _folder: Path) -> Counter[str]:
     return Counter({op: number for op, number in numbers if number})
 
 
-def event_filter(choice: Choice) -> EventFilter:
-    """Return the conditions on events."""
-    start, stop = choice.times
-    wanted, known = (None if one is None else parse_gtid_set(choice.gtid_text(one)) for one in choice.gtids)
-    return EventFilter(
-        group_time=Range(*(default if one is None else one for one, default in ((start, 0), (stop, 1 << 62)))),
-        wanted_gtids=wanted,
-        known_gtids=known,
-        server_ids=None if choice.server is None else frozenset({choice.server}),
-    )
-
-
 def read_tables(choice: Choice, _folder: Path) -> Counter[Change] | str:
     if choice.ends != [None, None]:
         return REFUSED
-    where: list[Any] = [event_filter(choice), *([] if choice.condition is None else [choice.condition])]
-    ops: Any = choice.ops or None
-    return of_batches(binlogio.read_tables(choice.logs.files, tables=choice.names, where=where, ops=ops))
+    return of_batches(binlogio.read_tables(choice.logs.files, where=choice.of_rows))
 
 
 def read_rows(choice: Choice, _folder: Path) -> Counter[Change] | str:
     if choice.ends != [None, None] or choice.condition is not None:
         return REFUSED
-    ops: Any = choice.ops or None
-    return of_json(binlogio.read_rows(choice.logs.files, tables=choice.names, where=event_filter(choice), ops=ops))
+    return of_json(binlogio.read_rows(choice.logs.files, where=choice.of_rows))
 
 
 def spark(choice: Choice, _folder: Path) -> Counter[Change] | str:
     """Return the changes of the tasks of a read, without a session; its other conditions are filters of Spark."""
-    others = (choice.databases, choice.excluded, choice.ops, choice.condition, choice.server, *choice.times)
+    others = (choice.databases, choice.excluded, choice.ops, choice.condition, choice.server)
     if any(one not in (None, (), []) for one in others):
         return REFUSED
     pytest.importorskip("pyspark.sql.datasource")
@@ -372,6 +181,8 @@ def spark(choice: Choice, _folder: Path) -> Counter[Change] | str:
         "endingPosition": positions[1],
         "endingGtids": gtids[0],
         "startingGtids": gtids[1],
+        "startingTimestamp": None if choice.times[0] is None else str(choice.times[0]),
+        "endingTimestamp": None if choice.times[1] is None else str(choice.times[1]),
     }
     batches = tasks(*choice.logs.files, **{name: one for name, one in options.items() if one is not None})
     return of_json(batches)
@@ -392,6 +203,7 @@ DOORS: Final[dict[str, Callable[[Choice, Path], Any]]] = {
     for one in (
         dump_json,
         dump_text,
+        dump_sql,
         undo,
         copy,
         export,

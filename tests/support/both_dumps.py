@@ -9,7 +9,7 @@ from typing import Any
 import binlogio
 from binlogio.errors import BinlogError
 from binlogio.reader import BinlogReader
-from binlogio.selection.group_choice import GroupChoice
+from binlogio.selection.selection import Selection
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.sql_output import SqlDump
@@ -18,7 +18,7 @@ from binlogio_cli.output import Output
 from both_kernels import KERNELS, Said, kernel_set_to
 
 FORMS = ("text", "types", "json", "sql")
-ALL = GroupChoice()
+ALL = Selection()
 
 
 class SeenDump(TextDump):
@@ -48,7 +48,7 @@ class SeenSqlDump(SqlDump):
 
 
 def dumped_by(
-    kernel: str, source: Any, form: str, selection: GroupChoice = ALL, **options: Any
+    kernel: str, source: Any, form: str, selection: Selection = ALL, **options: Any
 ) -> tuple[bytes, Said | None]:
     """Return the output and the error of `dump` with one kernel.
 
@@ -74,7 +74,7 @@ def dumped_by(
 
 
 def assert_dumped_alike(
-    data: Any, selection: GroupChoice = ALL, *, forms: Sequence[str] = FORMS, **options: Any
+    data: Any, selection: Selection = ALL, *, forms: Sequence[str] = FORMS, **options: Any
 ) -> bytes:
     """Compare both kernels in all formats, or some; return the output in the first one.
 

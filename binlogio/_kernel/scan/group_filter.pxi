@@ -1,6 +1,6 @@
 """Selects event groups by time, server and GTID of their first event, and by their tables and statements.
 
-Used by the reader to skip groups and by `dump`. `binlogio.selection.group_choice.GroupChoice` is the reference implementation
+Used by the reader to skip groups and by `dump`. `binlogio.selection.selection.Selection` is the reference implementation
 (oracle).
 """
 

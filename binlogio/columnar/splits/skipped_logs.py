@@ -54,7 +54,8 @@ def logs_without(
         heads: the heads of the logs (`known_heads`).
     """
     wanted = list(_wanted_gtids(where))
-    times = None if timestamp_slack is None or where.timestamp == Range() else where.timestamp
+    within = where.timestamp.within(where.group_time)
+    times = None if timestamp_slack is None or within == Range() else within
     if heads is None:
         heads = known_heads(logs, keyring) if wanted or times is not None else [None] * len(logs)
     return frozenset(

@@ -18,10 +18,10 @@ from binlogio_cli.output import OutputFile, force_option, log_output, new_logs_o
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
     Reading,
-    Selection,
     check_selection,
     files_argument,
     reading_options,
+    replay_filter,
     rewrite_option,
     say_columns,
     say_unmatched,
@@ -31,6 +31,7 @@ from binlogio_cli.selection import (
 if TYPE_CHECKING:
     from binlogio.archive import CopySummary
     from binlogio.reader import BinlogReader
+    from binlogio.selection.selection import Selection
 
 _FIRST_NUMBER: Final = "000001"
 _EXAMPLE: Final = """\b
@@ -112,7 +113,7 @@ def command(
     if options["encrypt"] and reading.keyring is None:
         raise click.UsageError("--encrypt needs the keys of a server: give its keyring with --keyring")
     with reading.open(files) as reader:
-        wanted = selection.replay_filter(reader.files, options["rewrite_db"])
+        wanted = replay_filter(selection, reader.files, options["rewrite_db"])
         chosen = replace(chosen, wanted=wanted, encrypts_with=reader.keyring if options["encrypt"] else None)
         inputs = [*reader.files, *files, *reading.other_inputs]
         target = None if is_directory else OutputFile.checked(place, inputs, force=options["force"]).path

@@ -34,19 +34,20 @@ from binlogio_cli.output import (
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
     Reading,
-    Selection,
     check_names,
     files_argument,
+    output_zone,
     reading_options,
     renames,
     rewrite_option,
+    row_choice,
     say_columns,
     selection_options,
 )
 
 if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
-    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.selection import Selection
     from binlogio_cli.dump.renamed import RenamedReader
     from binlogio_cli.progress import WatchBytes
 
@@ -214,7 +215,7 @@ def command(
     settings = [name for name in ("skip_gtids", "disable_log_bin", "idempotent", "local_load") if options[name]]
     if settings and form != "sql":
         raise click.UsageError(f"--{settings[0].replace('_', '-')} is for --format sql")
-    if form == "sql" and (selection.operations is not None or selection.condition is not None):
+    if form == "sql" and (selection.chooses_rows):
         raise click.UsageError(
             "--operation and --where are for text and JSON: `replay` applies selected rows, `undo` reverses them"
         )
@@ -228,7 +229,9 @@ def command(
         raise click.UsageError("--json-integers is for --format json")
     dumping = Dumping(form, selection, reading, options)
     reader = dumping.open(
-        selection.logs(tuple(log.name for log in find_logs(files))) if selection.names_logs else files
+        selection.logs(tuple(log.name for log in find_logs(files)))
+        if any(position is not None and position.file for position in (selection.start, selection.stop))
+        else files
     )
     target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
     if form == "sql":
@@ -254,7 +257,7 @@ def command(
         watched_logs(reader.files, is_shown=is_shown) as watch,
     ):
         is_whole = dumping.write(reader, stream, watch)
-    if not dumping.found and (selection.is_partial or options["offset"]):
+    if not dumping.found and (selection or options["offset"]):
         say(NOTHING_SELECTED)
     is_whole = dumping.say_columns() and is_whole
     return code if is_whole else DAMAGE
@@ -273,8 +276,8 @@ class Dumping:
         self._selection = selection
         self._reading = reading
         self._options = options
-        self._wanted = selection
-        self._rows = selection.row_choice(refuses_unknown=False)
+        self._wanted = selection.of_groups
+        self._rows = row_choice(selection)
         self._schemas = renames(options["rewrite_db"])
         self._dump: Dump | None = None
 
@@ -389,7 +392,7 @@ class Dumping:
         if self._form == "json":
             from binlogio_cli.dump.json_output import JsonDump  # noqa: PLC0415 - formats have different imports
 
-            return JsonDump(reader, selection.zone, integers_as_strings=options["json_integers"] == "string")
+            return JsonDump(reader, output_zone(), integers_as_strings=options["json_integers"] == "string")
         if self._form == "text":
             from binlogio_cli.dump.text_output import TextDump, TextStyle  # noqa: PLC0415
 
@@ -398,7 +401,7 @@ class Dumping:
                 short=options["short_form"],
                 hexdump=options["hexdump"],
                 metadata=options["print_table_metadata"],
-                zone=selection.zone,
+                zone=output_zone(),
             )
             return TextDump(reader, style)
         from binlogio_cli.dump.sql_output import SqlDump  # noqa: PLC0415
@@ -415,7 +418,7 @@ class Dumping:
         )
 
 
-def _logs_without(reader: binlogio.BinlogReader, selection: GroupChoice) -> frozenset[int]:
+def _logs_without(reader: binlogio.BinlogReader, selection: Selection) -> frozenset[int]:
     """Return the indexes of logs without a selected GTID, by their first events; SQL output can skip them."""
     wanted = [gtids for gtids in (selection.include_gtids, selection.up_to_gtids) if gtids is not None]
     if not wanted:

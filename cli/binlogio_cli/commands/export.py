@@ -5,7 +5,6 @@ This module has the options and the report; `binlogio.archive.export` does the e
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,11 +15,12 @@ from binlogio_cli.messages import say, say_missing
 from binlogio_cli.options import ignore_missing_logs_option
 from binlogio_cli.output import output_option, quiet_option
 from binlogio_cli.progress import watched_logs
-from binlogio_cli.selection import check_names, files_argument, reading_options, selection_options
+from binlogio_cli.selection import check_names, files_argument, reading_options, selected_logs, selection_options
 
 if TYPE_CHECKING:
     from binlogio.archive.export import ExportSummary, FormatName
-    from binlogio_cli.selection import Reading, Selection
+    from binlogio.selection.selection import Selection
+    from binlogio_cli.selection import Reading
 
 _EXAMPLE: Final = """\b
 Examples: a day of logs as Parquet; two tables as Delta, continued each hour; everything in one DuckDB file
@@ -98,9 +98,10 @@ def command(
     the export fails, the target is not changed. The target stores which logs it has, so that --append repeats nothing.
     """
     logs = files
+    found = find_logs(files)
     if selection.start is not None or selection.stop is not None:
-        logs = selection.logs(tuple(log.name for log in find_logs(files)))
-    found = find_logs(logs)
+        found = selected_logs(selection, found)
+        logs = tuple(log.name for log in found)
     names = [log.name for log in found]
     if not options["append"]:  # later logs may have no row of a table
         check_names(found, None if reading.keyring is None else load_keyring(reading.keyring), selection.names)
@@ -113,7 +114,7 @@ def command(
             tables=selection.names,
             columns=_names(columns),
             key=_names(key),
-            where=[replace(selection, start=None, stop=None).event_filter(logs), *conditions],
+            where=[selection.event_filter(), *conditions],
             start_offset=selection.start_offset,
             stop_offset=selection.stop_offset,
             replace=force,

@@ -15,10 +15,11 @@ from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import DAMAGE, Refusal, say, say_gaps
 from binlogio_cli.options import format_option
 from binlogio_cli.output import force_option, output_option, quiet_option
-from binlogio_cli.selection import files_argument, reading_options, selection_options
+from binlogio_cli.selection import files_argument, output_zone, reading_options, selection_options
 
 if TYPE_CHECKING:
-    from binlogio_cli.selection import Reading, Selection
+    from binlogio.selection.selection import Selection
+    from binlogio_cli.selection import Reading
 
 _EXAMPLE: Final = """\b
 Examples: who set this address; orders that lost money; rows in which a text came or went
@@ -63,7 +64,7 @@ def command(
             if form == "json":
                 stream.write(change_json(one))
             else:
-                stream.write_all(change_text(one, selection.zone, names_table=True))
+                stream.write_all(change_text(one, output_zone(), names_table=True))
     count = summary.versions or "no"
     say(f"{count} changes match in {summary.logs_read} logs; {summary.rows_compared} changes were compared")
     code = say_gaps(logs, options["keyring"])

@@ -18,10 +18,11 @@ from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import Refusal, say, say_gaps
 from binlogio_cli.options import FilePath, format_option
 from binlogio_cli.output import force_option, output_option, quiet_option
-from binlogio_cli.selection import check_names, files_argument, reading_options, selection_options
+from binlogio_cli.selection import check_names, files_argument, output_zone, reading_options, selection_options
 
 if TYPE_CHECKING:
-    from binlogio_cli.selection import Reading, Selection
+    from binlogio.selection.selection import Selection
+    from binlogio_cli.selection import Reading
 
 _EXAMPLE: Final = """\b
 Examples: a row of a year of logs; a composite key; what happened to it on one day
@@ -97,7 +98,7 @@ def command(
                 if form == "json":
                     stream.write(change_json(one))
                 else:
-                    stream.write_all(change_text(one, selection.zone))
+                    stream.write_all(change_text(one, output_zone()))
             if not (summary.rows_compared or summary.statements):  # an index is not read for all tables
                 check_names(logs, options.keyring, TableNames(tables=(canonical_name(table),)))
         except KeyRefused as exc:

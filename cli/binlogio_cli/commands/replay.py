@@ -26,10 +26,10 @@ from binlogio_cli.progress import watched
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import (
     Reading,
-    Selection,
     check_selection,
     files_argument,
     reading_options,
+    replay_filter,
     rewrite_option,
     say_columns,
     say_unmatched,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.targets import Target
     from binlogio.replay.targets.sqlite.target import SqliteTarget
+    from binlogio.selection.selection import Selection
 
 DRY_RUN: Final = "dry-run:"
 _EXAMPLE: Final = """\b
@@ -147,7 +148,7 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
     Server targets execute statements with their original session context.
     """
     with reading.open(files) as reader:
-        wanted = selection.replay_filter(reader.files, options["rewrite_db"])
+        wanted = replay_filter(selection, reader.files, options["rewrite_db"])
         check_selection(reader, wanted)
         with (
             _target(target_url, options) as target,

@@ -17,11 +17,13 @@ from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text
 from binlogio_cli.quoting import json_text, safe
 from binlogio_cli.selection import (
-    Selection,
     check_names,
+    check_positions,
     files_argument,
     keyring_option,
+    row_choice,
     say_columns,
+    selected_logs,
     selection_options,
 )
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from binlogio.archive.stats import ArchiveStats, TransactionStats
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.selection.selection import Selection
 
 _EXAMPLE: Final = """\b
 Examples
@@ -79,14 +82,14 @@ def command(
         output, form = html, "html"
     logs = find_logs(files)
     inputs = (*(log.name for log in logs), keyring, definitions_file())
-    logs = selection.logs_of(logs)
+    logs = selected_logs(selection, logs)
     names = [log.name for log in logs]
     target = OutputFile.checked(output, inputs, force=force)
     keys = None if keyring is None else load_keyring(keyring)
     code = say_gaps(logs, keys)
-    selection.check_positions(logs, keys)
+    check_positions(selection, logs, keys)
     check_names(logs, keys, selection.names)
-    rows = selection.row_choice(refuses_unknown=False)
+    rows = row_choice(selection)
     with watched_logs(names, is_shown=not quiet) as on_read:
         stats = archive_stats(
             logs,
@@ -94,12 +97,10 @@ def command(
             top=top,
             definitions=table_definitions,
             on_read=on_read,
-            groups=selection or None,
+            selection=selection,
             rows=rows,
-            start_offset=selection.start_offset,
-            stop_offset=selection.stop_offset,
         )
-    if not stats.transactions and selection.is_partial:
+    if not stats.transactions and selection:
         say(NOTHING_SELECTED)
     are_compared = say_columns(rows)
     for sentence in (*stats.warnings, *stats.incomplete):

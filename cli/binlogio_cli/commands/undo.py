@@ -18,10 +18,10 @@ from binlogio_cli.output import STDOUT, OutputFile, force_option, output_option,
 from binlogio_cli.progress import watched
 from binlogio_cli.selection import (
     Reading,
-    Selection,
     check_selection,
     files_argument,
     reading_options,
+    replay_filter,
     rewrite_option,
     say_columns,
     say_unmatched,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.undo import Undo
     from binlogio.replay.undo.outputs import UndoOutput
+    from binlogio.selection.selection import Selection
 
 _NOT_UNDONE: Final = "their changes of non-transactional tables are not undone"
 _EXAMPLE: Final = """\b
@@ -111,7 +112,7 @@ def command(
         if output in (None, STDOUT) and sys.stdout.isatty():
             raise Refusal("--format binlog needs a pipe or --output: a log is not text")
     with reading.open(files) as reader:
-        wanted = selection.replay_filter(reader.files, options["rewrite_db"])
+        wanted = replay_filter(selection, reader.files, options["rewrite_db"])
         inputs = (*reader.files, *files, *reading.other_inputs)
         target = OutputFile.checked(output, inputs, force=options["force"])
         check_selection(reader, wanted)

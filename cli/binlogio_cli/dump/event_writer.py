@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from binlogio.events import RowsEvent
     from binlogio.format.framing import EventFrame
     from binlogio.reader import BinlogReader
-    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.selection import Selection
 
 _QUERY_POST_HEADER: Final = 13
 _MICROSECONDS: Final = (QueryStatus.MICROSECONDS, QueryStatus.MARIADB_HRNOW)
@@ -80,7 +80,7 @@ class EventWriter:
     `kernel` is the argument of `BinlogReader.texts`. Call `learn` after each event that Python has formatted.
     """
 
-    def __init__(self, reader: BinlogReader, selection: GroupChoice, form: EventForm) -> None:
+    def __init__(self, reader: BinlogReader, selection: Selection, form: EventForm) -> None:
         from binlogio._kernel.event_texts import EventTexts, OutputStyle  # noqa: PLC0415 - there may be no kernel
 
         self.kernel: Final[EventTexts] = EventTexts(
@@ -100,7 +100,7 @@ class EventWriter:
         self._bodies: dict[int, bytes] = {}  # bodies of the table maps of the current statement, by table id
 
     @classmethod
-    def of(cls, reader: BinlogReader, selection: GroupChoice, form: EventForm) -> EventWriter | None:
+    def of(cls, reader: BinlogReader, selection: Selection, form: EventForm) -> EventWriter | None:
         """Return the event writer; None without the compiled kernel."""
         return cls(reader, selection, form) if is_compiled() else None
 

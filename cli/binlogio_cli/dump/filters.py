@@ -1,6 +1,6 @@
 """Filters of `dump` by database and table, which select events inside groups.
 
-The reader selects groups by GTID and time (`GroupChoice`). The output of a group is buffered as text until the group
+The reader selects groups by GTID and time (`Selection`). The output of a group is buffered as text until the group
 has a selected change.
 """
 
@@ -34,7 +34,7 @@ from binlogio.format.groups import ends_transaction, frames_changes
 if TYPE_CHECKING:
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.reader import BinlogReader
-    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.selection import Selection
     from binlogio_cli.dump.event_writer import EventWriter
     from binlogio_cli.dump.renamed import RenamedReader
     from binlogio_cli.output import Dump
@@ -73,7 +73,7 @@ class FilteredDump:
     def __init__(
         self,
         reader: BinlogReader,
-        selection: GroupChoice,
+        selection: Selection,
         dump: Dump,
         writer: EventWriter | None = None,
         rows: RowChoice | None = None,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.texts import TextForm
-    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.selection import Selection
     from binlogio.values.column import ColumnPlan
 
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent, RowsQueryEvent, AnnotateRowsEvent)
@@ -81,7 +81,7 @@ class JsonDump:
     def discard(self, statement: object = None) -> None:
         """Do nothing: no data is kept for a statement."""
 
-    def writer(self, selection: GroupChoice) -> EventWriter | None:
+    def writer(self, selection: Selection) -> EventWriter | None:
         """Return the kernel's event formatter; None without the compiled kernel."""
         self._writer = EventWriter.of(self._reader, selection, self)
         self._share_origin()

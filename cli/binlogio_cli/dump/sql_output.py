@@ -48,7 +48,7 @@ from binlogio_cli.dump.statement_text import SQL_ESCAPING, SQL_ONLY_ASCII, SQL_U
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
     from binlogio.reader import BinlogReader
-    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.selection import Selection
 
 _UTF8MB4: Final = 45
 _MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES
@@ -110,7 +110,7 @@ class SqlDump:
         elif isinstance(statement, ExecuteLoadQueryEvent):
             self._drop_files(statement.file_id)
 
-    def writer(self, selection: GroupChoice) -> EventWriter | None:
+    def writer(self, selection: Selection) -> EventWriter | None:
         """Return the kernel's event formatter; None without the compiled kernel."""
         self._writer = EventWriter.of(self._reader, selection, self)
         return self._writer

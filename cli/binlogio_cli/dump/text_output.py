@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
     from binlogio.rows.texts import TextForm
     from binlogio.schema.definition import ColumnDefinition
-    from binlogio.selection.group_choice import GroupChoice
+    from binlogio.selection.selection import Selection
     from binlogio.values.column import ColumnPlan
 
 NOT_FOR_SERVERS: Final = (
@@ -127,7 +127,7 @@ class TextDump:
     def discard(self, statement: object = None) -> None:
         """Do nothing: no data is kept for a statement."""
 
-    def writer(self, selection: GroupChoice) -> EventWriter | None:
+    def writer(self, selection: Selection) -> EventWriter | None:
         """Return the kernel's event formatter; None if it does not support this style."""
         if not self._options.short and not self._options.hexdump:
             self._writer = EventWriter.of(self._reader, selection, self)

@@ -1,7 +1,7 @@
-"""Selection of event groups: by time, server, GTID, database and table.
+"""The selection of changes that all commands and readers take: event groups, tables, and single rows.
 
-`GroupChoice.compiled` returns the kernel's version of the selection. Filters on single rows events are in
-`binlogio.selection.event_filter`.
+`Selection.compiled` returns the kernel's version of the conditions on groups, `Selection.event_filter` those that are
+conditions on single rows events.
 """
 
 from __future__ import annotations
@@ -10,21 +10,33 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import PositionError, UnsupportedFeature
 from binlogio.frozen import dataclass
-from binlogio.selection.event_filter import has_gtid, like_numbers, parse_gtid
+from binlogio.selection.event_filter import (
+    HIGHEST,
+    LOWEST,
+    OPERATIONS,
+    EventFilter,
+    Range,
+    check_values,
+    has_gtid,
+    like_numbers,
+    parse_gtid,
+)
 from binlogio.selection.table_names import TableNames, named_in
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio.gtid import Gtid, MariadbGtid
+    from binlogio.options import Position
     from binlogio.schema.ddl.catalogue import TableName
-    from binlogio.selection.event_filter import AllExcept, Gtids
+    from binlogio.selection.event_filter import AllExcept, Gtids, Operation
+    from binlogio.selection.row_condition import RowCondition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupChoice:
-    """Selection of event groups; empty tuples and None select everything.
+class Selection:
+    """Selection of changes; empty tuples and None select everything.
 
     A group is selected by the time, the server and the GTID of its first event. With `databases`, `tables` or
     `exclude_tables`, one of its changes must be selected as well. A row change belongs to the database of its table. A
@@ -41,6 +53,10 @@ class GroupChoice:
         server_ids: excludes the groups of all other servers.
         databases: glob patterns of database names.
         tables, exclude_tables: globs as in `selection.table_names`.
+        start, stop: positions; excludes groups that begin before `start`, or at or after `stop`. The file is a base
+            name; without one the position is in the first log (`start`) or the last one (`stop`).
+        operations: excludes row changes of other operations.
+        condition: excludes row changes whose values do not match.
     """
 
     start_time: int | None = None
@@ -53,10 +69,81 @@ class GroupChoice:
     databases: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
+    start: Position | None = None
+    stop: Position | None = None
+    operations: frozenset[Operation] | None = None
+    condition: RowCondition | None = None
+
+    def __post_init__(self) -> None:
+        """Check the operations.
+
+        Raises:
+            UnsupportedFeature: one is not an operation.
+        """
+        check_values("operations", self.operations or (), OPERATIONS)
 
     def __bool__(self) -> bool:
         """Return True if the selection has a condition."""
-        return any(getattr(self, one.name) not in (None, ()) for one in fields(GroupChoice))
+        return any(getattr(self, one.name) not in (None, ()) for one in fields(Selection))
+
+    @property
+    def of_groups(self) -> Selection:
+        """The conditions on groups and tables alone, without positions."""
+        conditions = {one.name: getattr(self, one.name) for one in fields(Selection) if one.name not in _NOT_OF_GROUPS}
+        return Selection(**conditions)
+
+    @property
+    def chooses_rows(self) -> bool:
+        """True if single rows are selected, by operation or value."""
+        return self.operations is not None or self.condition is not None
+
+    @property
+    def start_offset(self) -> int | None:
+        """The offset in the first of `logs` at which reading begins; None: the beginning."""
+        return None if self.start is None else self.start.offset
+
+    @property
+    def stop_offset(self) -> int | None:
+        """The offset in the last of `logs` before which reading ends; None: the end."""
+        return None if self.stop is None else self.stop.offset
+
+    def logs(self, files: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the logs from the log of the start position to the log of the stop position.
+
+        Raises:
+            PositionError: one of these logs is missing, or the stop position is in a log before the start position.
+        """
+        first = _number_of("start", self.start, files, 0)
+        last = _number_of("stop", self.stop, files, len(files) - 1)
+        if last < first:
+            raise PositionError("the stop position is in a log before that of the start position")
+        return files[first : last + 1]
+
+    def ranges(self, files: tuple[str, ...]) -> dict[str, Range]:
+        """Return the range of positions of the first and last of `logs`, by name; in the others all are."""
+        found: dict[str, Range] = {}
+        if self.start is not None:
+            found[files[0]] = Range(start=self.start.offset)
+        if self.stop is not None:
+            found[files[-1]] = found.get(files[-1], Range()).within(Range(end=self.stop.offset))
+        return found
+
+    def event_filter(self) -> EventFilter:
+        """Return the conditions on rows events, without positions, tables, and the condition on values.
+
+        Raises:
+            UnsupportedFeature: two conditions name the GTIDs to include, or to exclude.
+        """
+        return EventFilter(
+            group_time=Range(
+                LOWEST if self.start_time is None else self.start_time,
+                HIGHEST if self.stop_time is None else self.stop_time,
+            ),
+            server_ids=self.server_ids,
+            ops=self.operations,
+            wanted_gtids=_only("include_gtids", self.include_gtids, "up_to_gtids", self.up_to_gtids),
+            known_gtids=_only("exclude_gtids", self.exclude_gtids, "after_gtids", self.after_gtids),
+        )
 
     @property
     def looks_inside(self) -> bool:
@@ -127,8 +214,31 @@ class GroupChoice:
         )
 
 
-EVERY_GROUP: Final = GroupChoice()
+EVERY_CHANGE: Final = Selection()
+_NOT_OF_GROUPS: Final = ("start", "stop", "operations", "condition")
+_MOST_NAMES: Final = 10
 _table_names: Final = lru_cache(maxsize=16)(TableNames)
+
+
+def _number_of(end: str, position: Position | None, files: tuple[str, ...], default: int) -> int:
+    """Return the index of the log that a position names; `default` if it names none."""
+    if position is None or not position.file:
+        return default
+    name = position.file.rpartition("/")[2]
+    numbers = [number for number, file in enumerate(files) if file.rpartition("/")[2] == name]
+    if len(numbers) != 1:
+        raise PositionError(
+            f"the log of the {end} position is not one of the logs",
+            expected=f"{position.file}:{position.offset}",
+            found=", ".join(files[:_MOST_NAMES]) if not numbers else f"{len(numbers)} logs of this name",
+        )
+    return numbers[0]
+
+
+def _only(one: str, first: Gtids | None, other: str, second: Gtids | None) -> Gtids | None:
+    if first is not None and second is not None:
+        raise UnsupportedFeature(f"{one} and {other} exclude each other when single rows are read: give only one")
+    return second if first is None else first
 
 
 def _changed_tables(sql: str, database: str) -> tuple[TableName, ...]:
