@@ -66,7 +66,7 @@ class StatementScope:
     `kind` is one of the constants above. `tables` are (schema, table) pairs; `schemas` are the changed schemas if no
     table is known. `names` are the positions (start, end) of `tables` in the text of a DROP TABLE, from which single
     tables can be removed. `creates` is True for CREATE without OR REPLACE, except CREATE INDEX: it does not change
-    existing rows. `drops` is True for DROP DATABASE.
+    existing rows. `drops` is True for DROP DATABASE. `schedules` is True for CREATE and ALTER EVENT without DISABLE.
     """
 
     kind: str
@@ -75,6 +75,7 @@ class StatementScope:
     names: tuple[tuple[int, int], ...] = ()
     creates: bool = False
     drops: bool = False
+    schedules: bool = False
 
 
 def statement_words(sql: str, server: ServerDefaults, sql_mode: int) -> Words:
@@ -173,7 +174,9 @@ def _definition(words: Words, verb: str, schema: str) -> StatementScope:
         words.accept("BODY")
         _skip_exists(words)
         name = words.table_name()
-        return StatementScope(ROUTINE, schemas=(schema if name[0] is None else name[0],), creates=creates)
+        schedules = kind == "EVENT" and verb != "DROP" and not _is_disabled(words)
+        schemas = (schema if name[0] is None else name[0],)
+        return StatementScope(ROUTINE, schemas=schemas, creates=creates, schedules=schedules)
     if kind == "TRIGGER":
         name = words.table_name()
         if verb != "CREATE":
@@ -185,6 +188,13 @@ def _definition(words: Words, verb: str, schema: str) -> StatementScope:
         words.at -= 1
         words.refuse("a statement with a known list of tables")
     return _of_tables(words, verb, kind, schema, creates=creates)
+
+
+def _is_disabled(words: Words) -> bool:
+    """Return whether DISABLE is before the body of an event."""
+    while not (words.ended or words.sees("DO") or words.sees("DISABLE")):
+        words.take()
+    return words.sees("DISABLE")
 
 
 def _of_tables(words: Words, verb: str, kind: str, schema: str, *, creates: bool) -> StatementScope:

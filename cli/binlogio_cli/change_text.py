@@ -38,13 +38,14 @@ def opened_search(
         Refusal: the selection or the output is invalid.
         OSError: a log does not exist, or the output cannot be written.
     """
-    logs = selected_logs(selection, find_logs(files))
+    given = find_logs(files)
+    logs = selected_logs(selection, given)
     names = tuple(log.name for log in logs)
     keyring = None if reading.keyring is None else load_keyring(reading.keyring)
     within = selection.ranges(names)
     options = {"where": selection.event_filter(), "within": within, **reading.options, "keyring": keyring}
     check_positions(selection, logs, keyring)
-    check_names(logs, keyring, selection.names)
+    check_names(given, keyring, selection.names)
     target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
     is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))
     with open_output(target) as stream, watched_logs(names, is_shown=is_shown) as watch:

@@ -465,6 +465,38 @@ def test_connection_is_encrypted_where_the_url_asks_for_it(server: Instance, tmp
         MysqlTarget.open(f"{url(server)}&ssl-ca={other}")
 
 
+def test_event_of_the_log_is_refused_while_the_scheduler_is_on(server: Instance, tmp_path: Path) -> None:
+    """The target would execute it, and the log has the changes of its execution on the source as well."""
+    emptied(server)
+    server.sql("FLUSH BINARY LOGS")
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")
+    server.sql("CREATE EVENT d.off ON SCHEDULE EVERY 1 HOUR DISABLE DO INSERT INTO d.t VALUES (1)")
+    server.sql("CREATE EVENT d.e ON SCHEDULE EVERY 1 HOUR STARTS '2038-01-01' DO INSERT INTO d.t VALUES (2)")
+    server.sql("INSERT INTO d.t VALUES (3)")
+    server.sql("FLUSH BINARY LOGS")
+    log = shutil.copy(sorted(server.data.glob("binlog.0*[0-9]"))[-2], tmp_path)
+    emptied(server)
+    server.sql("SET GLOBAL event_scheduler = ON")
+    try:
+        with (
+            closing(MysqlTarget.open(url(server))) as target,
+            binlogio.open(log) as reader,
+            pytest.raises(ReplayError) as refused,
+        ):
+            replay(reader, target, gtids="new")
+    finally:
+        server.sql("SET GLOBAL event_scheduler = OFF")
+    found = server.sql("SELECT event_name FROM information_schema.events ORDER BY 1")
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log) as reader:
+        replay(reader, target, gtids="new")
+
+    assert "event scheduler of the target is on" in str(refused.value)
+    assert "SET GLOBAL event_scheduler = OFF" in str(refused.value)
+    assert found.split() == ["off"]
+    assert server.sql("SELECT event_name FROM information_schema.events ORDER BY 1").split() == ["e", "off"]
+    assert server.sql("SELECT id FROM d.t").split() == ["3"]
+
+
 @pytest.mark.parametrize("workers", [1, 8])
 def test_nothing_is_committed_for_what_is_skipped(server: Instance, tmp_path: Path, workers: int) -> None:
     """Neither for groups before the start nor for those that are there already, nor for filtered ones.

@@ -228,11 +228,7 @@ def command(
     if form != "json" and options["json_integers"] != "number":
         raise click.UsageError("--json-integers is for --format json")
     dumping = Dumping(form, selection, reading, options)
-    reader = dumping.open(
-        selection.logs(tuple(log.name for log in find_logs(files)))
-        if any(position is not None and position.file for position in (selection.start, selection.stop))
-        else files
-    )
+    reader = dumping.open(files)
     target = OutputFile.checked(output, (*reader.files, *files, *reading.other_inputs), force=options["force"])
     if form == "sql":
         from binlogio.archive.logged_gtids import check_gtids, logged_gtids  # noqa: PLC0415 - for this format only
@@ -281,11 +277,14 @@ class Dumping:
         self._schemas = renames(options["rewrite_db"])
         self._dump: Dump | None = None
 
-    def open(self, logs: tuple[str, ...]) -> BinlogReader:
-        """Open the logs, from the start offset in the first log to the stop offset in the last log."""
-        reader = self._open(logs, self._selection.start_offset)
+    def open(self, files: tuple[str, ...]) -> BinlogReader:
+        """Open the selected logs, from the start offset in the first log to the stop offset in the last log."""
+        selection, logs = self._selection, files
+        if any(position is not None and position.file for position in (selection.start, selection.stop)):
+            logs = selection.logs(tuple(log.name for log in find_logs(files)))
+        reader = self._open(logs, selection.start_offset)
         if not self._options["follow"]:  # a table may still come
-            check_names(reader.logs, reader.keyring, self._selection.names)
+            check_names(reader.logs if logs is files else find_logs(files), reader.keyring, selection.names)
         return reader
 
     def _open(self, logs: tuple[str, ...], start: int | None) -> BinlogReader:

@@ -98,13 +98,13 @@ def command(
     the export fails, the target is not changed. The target stores which logs it has, so that --append repeats nothing.
     """
     logs = files
-    found = find_logs(files)
+    given = found = find_logs(files)
     if selection.start is not None or selection.stop is not None:
         found = selected_logs(selection, found)
         logs = tuple(log.name for log in found)
     names = [log.name for log in found]
     if not options["append"]:  # later logs may have no row of a table
-        check_names(found, None if reading.keyring is None else load_keyring(reading.keyring), selection.names)
+        check_names(given, None if reading.keyring is None else load_keyring(reading.keyring), selection.names)
     conditions = [] if selection.condition is None else [selection.condition]
     with watched_logs(names, is_shown=not quiet) as watch:
         summary = export(

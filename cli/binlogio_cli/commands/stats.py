@@ -82,13 +82,13 @@ def command(
         output, form = html, "html"
     logs = find_logs(files)
     inputs = (*(log.name for log in logs), keyring, definitions_file())
-    logs = selected_logs(selection, logs)
+    given, logs = logs, selected_logs(selection, logs)
     names = [log.name for log in logs]
     target = OutputFile.checked(output, inputs, force=force)
     keys = None if keyring is None else load_keyring(keyring)
     code = say_gaps(logs, keys)
     check_positions(selection, logs, keys)
-    check_names(logs, keys, selection.names)
+    check_names(given, keys, selection.names)
     rows = row_choice(selection)
     with watched_logs(names, is_shown=not quiet) as on_read:
         stats = archive_stats(

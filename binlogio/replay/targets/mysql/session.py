@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pymysql.constants import ER
 
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import Hint, ReplayError
+from binlogio.errors import Hint, ReplayError, UnsupportedFeature
+from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.replay import statements
 from binlogio.replay.apply.coordinator import LockRefused
@@ -38,9 +39,11 @@ from binlogio.replay.targets.mysql.other_vendor import (
 from binlogio.replay.targets.mysql.server_tables import logged_names
 from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, load_statement
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE, MysqlTable
-from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade
+from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade, shown_text
+from binlogio.schema.ddl.logged_ddl import server_of, session_of, text_of
 from binlogio.schema.ddl.tree import DropDatabase, DropTables
 from binlogio.schema.identifiers import backticked
+from binlogio.schema.statement_scope import scope_of, statement_words
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
@@ -390,6 +393,8 @@ class MysqlSession:
                 tolerated = done_already(is_mariadb=self._connection.is_mariadb)
             for sql in self._context(step, transaction):
                 self._connection.run(sql, tolerated=(ER.BAD_DB_ERROR,) if sql.startswith("USE ") else ())
+            if _EVENT in step.event.sql.upper():
+                self._refuse_event(step, transaction)
             text = self._text(step)
             if self._gtid is not None and transaction.commits_itself:  # only now: what gives the context ends it
                 self._connection.run_all(gtid_statements(self._gtid))
@@ -404,6 +409,29 @@ class MysqlSession:
                     self._connection.run("BEGIN")
             self._pending_counts.executed_statements += 1
             self._tables.clear()
+
+    def _refuse_event(self, step: StatementStep, transaction: LoggedTransaction) -> None:
+        """Refuse an event that the target's scheduler would execute: its source has logged what the event did.
+
+        Raises:
+            ReplayError: the scheduler is on.
+        """
+        described = transaction.description
+        context = DEFAULT_CONTEXT if described is None else described.context
+        try:
+            words = statement_words(
+                text_of(step.event), server_of(step.event, context), session_of(step.event).sql_mode
+            )
+            schedules = scope_of(words, step.event.schema).schedules
+        except UnsupportedFeature:
+            return
+        if schedules and self._connection.ask("SELECT @@global.event_scheduler") == [("ON",)]:
+            raise ReplayError(
+                "the event scheduler of the target is on: it would execute this event, whose changes are in the log",
+                expected="event_scheduler = OFF",
+                found=shown_text(step.sql),
+                hint="SET GLOBAL event_scheduler = OFF on the target until the replay has ended",
+            )
 
     def _text(self, step: StatementStep) -> bytes:
         """Return the statement; in a log of the other vendor, as this server takes it."""
@@ -680,6 +708,7 @@ _LAST_LOGGED: Final = (
     " ORDER BY logged DESC LIMIT 1"
 )
 _LOGGED: Final = re.compile(r"(?:Replica SQL: )?(.*), Error_code: MY-0*(\d+)", re.DOTALL)
+_EVENT: Final = b"EVENT"
 _LOADED_FILE: Final = "binlogio-load"  # a name only: the data never is in a file
 _LOCAL_DISABLED: Final = (
     "ERROR 3948:",
