@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import HeaderFlag, RowsFlag
+from binlogio.constants import HeaderFlag, QueryStatus, RowsFlag
 from binlogio.errors import BinlogError, ConditionError, ReplayError
 from binlogio.events import ROWS_EVENTS, RowsEvent
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from binlogio.events.base import ParseContext
+    from binlogio.events.query import StatusVar
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
@@ -85,6 +86,7 @@ _OLD_LOAD: Final = (LoadEvent, ExecLoadEvent)
 _ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag.ROLLBACK_ALTER
 
 _BEGIN: Final = b"BEGIN"
+_MOST_THREADS: Final = 1 << 16
 _THREAD_SPECIFIC: Final = int(HeaderFlag.THREAD_SPECIFIC)  # an int, because an operation on IntFlag takes a microsecond
 _NO_CASCADE: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY)
 _SHOWN_TEXT: Final = 80
@@ -373,6 +375,7 @@ class TransactionReader:
         self._keys = keys
         self._filter = wanted
         self._unmatched = list(wanted.names.globs)
+        self._explicit: dict[int, StatusVar] = {}  # by thread id: explicit_defaults_for_timestamp, logged with DDL only
         self._group: _OpenGroup | None = None
         self._end: Position | None = None
         self._starts_file = True
@@ -793,6 +796,7 @@ class TransactionReader:
             return
         if self._unmatched:
             self._unmatched = unnamed(self._unmatched, event)
+        event = self._with_explicit(event)
         statement = statements.recognize(event.sql)
         if isinstance(statement, statements.Begin):
             group.in_transaction = True
@@ -817,6 +821,18 @@ class TransactionReader:
             renamed = replace(event, schema=self._filter.schema(event.schema)) if event.schema else event
             ddl = LoggedDdl.of(event, self._context) if may_be_ddl(event.sql) else None
             group.steps.append(StatementStep(renamed, statement, context, ddl, self._filter, named))
+
+    def _with_explicit(self, event: QueryEvent) -> QueryEvent:
+        """Return a statement with the explicit_defaults_for_timestamp of its session, for whichever worker has it."""
+        found = [one for one in event.status_vars if one.code == QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP]
+        if found:
+            self._explicit.pop(event.thread_id, None)
+            self._explicit[event.thread_id] = found[-1]
+            if len(self._explicit) > _MOST_THREADS:
+                del self._explicit[next(iter(self._explicit))]
+            return event
+        known = self._explicit.get(event.thread_id)
+        return event if known is None else replace(event, status_vars=(*event.status_vars, known))
 
     @staticmethod
     def _xa(group: _OpenGroup, statement: statements.Xa) -> None:

@@ -465,6 +465,36 @@ def test_connection_is_encrypted_where_the_url_asks_for_it(server: Instance, tmp
         MysqlTarget.open(f"{url(server)}&ssl-ca={other}")
 
 
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_setting_that_is_logged_with_ddl_only_is_that_of_the_session(
+    server: Instance, tmp_path: Path, workers: int
+) -> None:
+    """NULL for a TIMESTAMP is the time, or an error, by the session in which the source executed the INSERT."""
+    if server.vendor.is_mariadb:
+        pytest.skip("MariaDB logs it with each statement")
+    emptied(server)
+    server.sql("FLUSH BINARY LOGS")
+    setting = "SET binlog_format = STATEMENT, explicit_defaults_for_timestamp"
+    server.sql(
+        f"{setting} = 0; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, at TIMESTAMP);"
+        + "".join(f"INSERT INTO d.t VALUES ({number}, NULL);" for number in range(40))
+    )
+    server.sql(
+        f"{setting} = 1; CREATE TABLE d.u (id INT PRIMARY KEY, at TIMESTAMP);"
+        + "".join(f"INSERT INTO d.u VALUES ({number}, NULL);" for number in range(40))
+    )
+    server.sql("FLUSH BINARY LOGS")
+    log = shutil.copy(sorted(server.data.glob("binlog.0*[0-9]"))[-2], tmp_path)
+    query = "SELECT * FROM d.t; SELECT * FROM d.u"
+    expected = server.sql(query)
+    emptied(server)
+    with closing(MysqlTarget.open(url(server))) as target, binlogio.open(log) as reader:
+        replay(reader, target, workers=workers, gtids="new")
+
+    assert server.sql(query) == expected
+    assert expected.count("NULL") == 40
+
+
 def test_event_of_the_log_is_refused_while_the_scheduler_is_on(server: Instance, tmp_path: Path) -> None:
     """The target would execute it, and the log has the changes of its execution on the source as well."""
     emptied(server)

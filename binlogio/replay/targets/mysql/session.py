@@ -37,7 +37,7 @@ from binlogio.replay.targets.mysql.other_vendor import (
     statement_for,
 )
 from binlogio.replay.targets.mysql.server_tables import logged_names
-from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, load_statement
+from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, explicit_timestamps, load_statement
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE, MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade, shown_text
 from binlogio.schema.ddl.logged_ddl import server_of, session_of, text_of
@@ -126,6 +126,7 @@ class MysqlSession:
         self._file = ""
         self._is_open = False
         self._is_changed = False
+        self._explicit: str | None = None  # the setting of explicit_defaults_for_timestamp, once it is set
         self._is_done = False
         self._is_other = False
         self._waiting: list[tuple[bytes, int | None]] = []
@@ -152,12 +153,7 @@ class MysqlSession:
             self._describe(transaction.description)
         elif has_rows:
             self._describe_for_triggers(transaction)
-        gtid = self._gtid
-        if gtid is not None and not transaction.commits_itself:
-            self._waiting += gtid_statements(gtid)
-        if (has_rows and gtid is None) or not transaction.commits_itself:
-            self._waiting.append((b"BEGIN", None))
-        self._is_open = has_rows or not transaction.commits_itself
+        self._begin(transaction, has_rows=has_rows)
         self._is_done = False
         for is_rows, steps in groupby(transaction.steps, lambda step: isinstance(step, RowsStep | RawGroup)):
             if is_rows:
@@ -167,6 +163,15 @@ class MysqlSession:
                 for step in steps:
                     self._other(step, transaction)
         self._run_waiting()
+
+    def _begin(self, transaction: LoggedTransaction, *, has_rows: bool) -> None:
+        if not transaction.commits_itself:
+            self._set_explicit(transaction)
+            if self._gtid is not None:
+                self._waiting += gtid_statements(self._gtid)
+        if (has_rows and self._gtid is None) or not transaction.commits_itself:
+            self._waiting.append((b"BEGIN", None))
+        self._is_open = has_rows or not transaction.commits_itself
 
     def _refuse_to_share(self, transaction: LoggedTransaction) -> None:
         """Refuse tables without transactions, which cannot be rolled back to apply transactions one by one."""
@@ -443,7 +448,18 @@ class MysqlSession:
     def _context(self, step: StatementStep | LoadStep, transaction: LoggedTransaction) -> Iterator[str]:
         described = transaction.description
         source = described.context if described is not None else None
-        return context_of(step.event, step.context, is_mariadb=self._connection.is_mariadb, source=source)
+        is_mariadb, in_transaction = self._connection.is_mariadb, not transaction.commits_itself
+        if not in_transaction:
+            self._explicit = explicit_timestamps(step.event, is_mariadb=is_mariadb)
+        return context_of(step.event, step.context, is_mariadb=is_mariadb, source=source, in_transaction=in_transaction)
+
+    def _set_explicit(self, transaction: LoggedTransaction) -> None:
+        """Set explicit_defaults_for_timestamp as in the session of the source, before the transaction begins."""
+        event = next((step.event for step in transaction.steps if isinstance(step, StatementStep | LoadStep)), None)
+        found = None if event is None else explicit_timestamps(event, is_mariadb=self._connection.is_mariadb)
+        if found is not None and found != self._explicit:
+            self._waiting.append((f"SET @@session.{found}".encode(), None))
+            self._explicit = found
 
     def _load(self, step: LoadStep, transaction: LoggedTransaction) -> None:
         """LOAD DATA LOCAL of a file that has what the source's had."""

@@ -63,11 +63,12 @@ def context_of(
     *,
     is_mariadb: bool,
     source: ParseContext | None = None,
+    in_transaction: bool = False,
 ) -> Iterator[str]:
     """Yield the statements that give `event` its context; `before` are the events that belong to it.
 
-    The last one sets the time. What only MariaDB has is set if the log is one of MariaDB as well, by its format
-    description `source`.
+    MySQL refuses explicit_defaults_for_timestamp `in_transaction`. The last one sets the time. What only MariaDB has is
+    set if the log is one of MariaDB as well, by its format description `source`.
     """
     for part in before:
         yield from part_of_context(part, is_mariadb=is_mariadb)
@@ -77,13 +78,20 @@ def context_of(
     settings = [f"pseudo_thread_id={event.thread_id}", *_USUAL]
     for variable in event.status_vars:
         setting = _SETTINGS.get(variable.code)
-        if setting is not None and not (is_mariadb and variable.code in _ONLY_MYSQL):
+        is_refused = in_transaction and variable.code == QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP
+        if setting is not None and not is_refused and not (is_mariadb and variable.code in _ONLY_MYSQL):
             settings += setting(_known(variable, is_mariadb=is_mariadb))
     by_code = {variable.code: variable.value for variable in event.status_vars}
     microseconds = by_code.get(QueryStatus.MICROSECONDS) or by_code.get(QueryStatus.MARIADB_HRNOW) or 0
     settings.append(f"timestamp={event.header.timestamp}.{microseconds:06d}")
     only_mariadb = settings_of_mariadb(event, source) if is_mariadb and source is not None else ""
     yield "SET " + ", ".join(f"@@session.{setting}" for setting in settings) + only_mariadb
+
+
+def explicit_timestamps(event: QueryEvent | ExecuteLoadQueryEvent, *, is_mariadb: bool) -> str | None:
+    """Return the setting of explicit_defaults_for_timestamp, which MySQL refuses in a transaction."""
+    value = event.status(QueryStatus.EXPLICIT_DEFAULTS_FOR_TIMESTAMP)
+    return None if is_mariadb else f"{_EXPLICIT}={'DEFAULT' if value is None else value}"
 
 
 def settings_of_mariadb(event: QueryEvent | ExecuteLoadQueryEvent, source: ParseContext) -> str:
