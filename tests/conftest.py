@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -38,6 +39,7 @@ settings.register_profile(
 settings.load_profile("binlogio")
 
 LONGEST_IN_A_NAME: Final = 200
+SUPPORT: Final = Path(__file__).parent / "support"
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark's workers run the `python3` on PATH
 os.environ["TZ"] = "UTC"  # times in outputs are local
@@ -114,14 +116,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
+        "spark.python.daemon.module": "preloaded_daemon",
         # Of a Python worker; a shared machine may be slow at any moment.
         "spark.python.authenticate.socketTimeout": "300s",
         "spark.log.level": "OFF",  # tests make Spark fail on purpose, and it prints each failure
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as environment:
         warnings.simplefilter("ignore", FutureWarning)  # PySpark, on import, of a pandas newer than it knows
+        environment.setenv("PYTHONPATH", str(SUPPORT), prepend=os.pathsep)  # has the daemon
         session = binlogio_session("tests", settings=settings)
     yield session
     session.stop()
