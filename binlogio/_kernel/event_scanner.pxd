@@ -35,6 +35,7 @@ cdef struct RowsEvent:
     uint8_t code  # event type code
     int64_t end_pos  # file offset after the event, or after the payload event that contains it
     int32_t statement  # index of its statement text in the scanner; -1 if there is none
+    int32_t segment  # number of its part of the group, between savepoints
 
 cdef struct Layout:
     # Columns present in an image, in order; rebuilt when the present bitmap changes.
@@ -198,6 +199,17 @@ cdef struct Group:
     int64_t thread_id  # -1 if the log does not have it
     uint64_t xid
     bint has_xid, is_complete  # is_complete: the last event of the group was scanned, so no XID follows
+    uint8_t outcome  # a GroupOutcome
+    int64_t segments  # index in the scanner's `segments`; -1 if the group has no savepoint
+
+cdef enum GroupOutcome:  # as binlogio.format.groups.OUTCOMES
+    O_UNKNOWN = 0  # the end of the group was not found
+    O_COMMIT = 1
+    O_ROLLBACK = 2
+    O_ROLLBACK_TO_SAVEPOINT = 3
+    O_PREPARE = 4
+    O_STATEMENT = 5
+    O_INCIDENT = 6
 
 cdef struct GtidFields:
     # Fields that are not in `Group`; MariaDB's events have `flags` to `thread_id`.
@@ -318,6 +330,10 @@ cdef struct SourceText:
 
 cdef class EventScanner:
     cdef public bint keeps_sources  # collect threads, XIDs and statements of rows
+    cdef public object open_savepoints  # returns a `binlogio.format.groups.Savepoints`, for groups with savepoints
+    cdef object savepoints, savepoints_ahead  # those of the group, and of the search for its end; None: none yet
+    cdef Memory segments  # for each segment of groups with savepoints: whether it was rolled back
+    cdef int32_t segment  # number of the current segment of the group
     cdef public bint follows_all  # pass all statements to `follow`, except those that begin or end transactions
     cdef readonly int64_t followed_at  # file offset of the last statement passed to `follow`, or of its payload event
     cdef public int64_t event_end  # file offset after the event that is passed in parts; -1 if there is none
@@ -328,12 +344,17 @@ cdef class EventScanner:
     cdef int32_t statement  # index of the current text; -1 if there is none
     cdef int64_t last_serial
     cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
+    cdef int _note_outcome(self, Group* group, uint8_t code, const uint8_t* body, const uint8_t* end,
+                           bint ahead) except -1 nogil
+    cdef int _pass_savepoint(self, Group* group, const uint8_t* sql, int64_t size, bint ahead) except -1 with gil
     cdef int _follow_group(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1 nogil
     cdef void _follow(self, GroupState* state, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil
     cdef int _new_group(self) except -1 nogil
     cdef int _keep_statement(self, const uint8_t* sql, int64_t size) except -1 nogil
     cdef int _keep_escaped(self, const uint8_t* sql, int64_t size) except -1 with gil
     cdef int _end_source(self) noexcept nogil
+    cdef void _end_as_statement(self, Group* group) noexcept nogil
+    cdef void _reset_source(self, Group* group) noexcept nogil
     cdef Group* groups
     cdef int64_t group_count, group_capacity
     cdef RowsEvent* events
@@ -378,3 +399,9 @@ cdef class EventScanner:
     cdef const uint8_t* _open_small(self, const uint8_t* frame, int64_t length, int64_t size) except? NULL nogil
     cdef bint _is_followed(self, const uint8_t* body, const uint8_t* end) noexcept nogil
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil
+
+cdef inline uint8_t row_outcome(EventScanner scanner, const Group* group, const RowsEvent* event) noexcept nogil:
+    """Return the outcome of the rows of an event of a group."""
+    if group.segments >= 0 and scanner.segments.data[group.segments + event.segment]:
+        return O_ROLLBACK_TO_SAVEPOINT
+    return group.outcome

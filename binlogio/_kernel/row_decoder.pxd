@@ -42,7 +42,7 @@ cdef class SourceNumbers:
 
 
 cdef class SourceColumns:
-    cdef readonly SourceNumbers end_pos, thread_id, xid, commit_timestamp, statement
+    cdef readonly SourceNumbers end_pos, thread_id, xid, outcome, commit_timestamp, statement
     cdef readonly list statements
     cdef int64_t last_serial, statement_count, text_bytes
     cdef int add(self, EventScanner scanner, const RowsEvent* event, int64_t count, int64_t run) except -1 nogil

@@ -24,6 +24,7 @@ class SourceColumns:
     end_pos: SourceNumbers
     thread_id: SourceNumbers
     xid: SourceNumbers
+    outcome: SourceNumbers
     commit_timestamp: SourceNumbers
     statement: SourceNumbers
     statements: list[bytes]

@@ -32,7 +32,16 @@ from binlogio.events.query import sql_of_body
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1, RowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
-from binlogio.format.groups import GTID_EVENTS, EventGroup, GroupFacts, GroupPlace, GroupTracker, starts_transaction
+from binlogio.format.groups import (
+    GTID_EVENTS,
+    EventGroup,
+    GroupFacts,
+    GroupPlace,
+    GroupTracker,
+    Savepoints,
+    outcome_of,
+    starts_transaction,
+)
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
 from binlogio.selection.event_filter import Range
@@ -78,7 +87,8 @@ Images = list[tuple[Any, Any]]
 class FoundRows(NamedTuple):
     """The rows of an event. `first_row` is the number of earlier rows at the same position.
 
-    `source` has the values of the source columns; it has the XID once the walk has read the end of the transaction.
+    `source` has the values of the source columns; it has XID and outcome once the walk has read the end of the
+    transaction.
     """
 
     kind: RecordType
@@ -107,7 +117,9 @@ class RowsWalk:
         self._groups = GroupTracker()
         self._group_time = 0
         self._end_pos = 0
-        self._transaction: dict[str, int | str | None] = {}  # thread_id and xid; the XID follows the rows
+        self._transaction: dict[str, int | str | None] = {}  # thread_id, xid and outcome, which follow the rows
+        self._savepoints = Savepoints()
+        self._segments: list[dict[str, int | str | None]] = [{}]  # outcomes of segments that were rolled back
         self._commit_timestamp: int | None = None
         self._statement: str | None = None
         self._at, self._row = -1, 0
@@ -132,10 +144,12 @@ class RowsWalk:
             yield from self._take_events(self._decoder.decode(frame), frame.context)
         if self._groups.ends_group:
             self._statement = None
+            if code != EventType.TRANSACTION_PAYLOAD_EVENT:
+                self._transaction.setdefault("outcome", "statement")
 
     @property
     def is_in_group(self) -> bool:
-        """True inside an event group, whose XID may follow."""
+        """True inside an event group, whose XID and outcome may follow."""
         return self._groups.place is not GroupPlace.OUTSIDE
 
     def _follow_group(self, code: int, frame: EventFrame) -> None:
@@ -143,12 +157,22 @@ class RowsWalk:
         self._groups.take_body(code, frame.body, frame.context)
         if self._groups.starts_group:
             self._transaction, self._group_time = {}, frame.header.timestamp
+            self._savepoints, self._segments = Savepoints(), [{}]
         self._note_source(code, frame.body)
 
     def _note_source(self, code: int, body: bytes) -> None:
-        """Take thread id, XID or statement from an event."""
-        if code == EventType.QUERY_EVENT and starts_transaction(sql_of_body(body)):
-            self._transaction["thread_id"] = int.from_bytes(body[:4], "little")
+        """Take thread id, XID, outcome or statement from an event."""
+        outcome = outcome_of(code, body)
+        if outcome is not None:
+            self._transaction["outcome"] = outcome
+        if code == EventType.QUERY_EVENT:
+            sql = sql_of_body(body)
+            if starts_transaction(sql):
+                self._transaction["thread_id"] = int.from_bytes(body[:4], "little")
+            for number in self._savepoints.take(sql):
+                self._segments[number]["outcome"] = "rollback to savepoint"
+            if len(self._segments) == self._savepoints.segment:
+                self._segments.append({})
         elif code == EventType.XID_EVENT and len(body) == _XID_SIZE:
             self._transaction["xid"] = int.from_bytes(body, "little", signed=True)
         elif code == EventType.ROWS_QUERY_LOG_EVENT and body:
@@ -223,7 +247,8 @@ class RowsWalk:
         if self._selection.wants(plan.schema, plan.table) and self._wants_event(event):
             images = row_images(event, plan, None if self._selection.mixed else kind)
             self._row += len(images)
-            yield FoundRows(kind, event, self._group, first_row, images, ChainMap(self._transaction, event_source))
+            source = ChainMap(self._segments[-1], self._transaction, event_source)
+            yield FoundRows(kind, event, self._group, first_row, images, source)
         elif header.inner is not None:  # rows at the same position are counted, selected or not
             self._row += sum(1 for _ in decode_rows(event, plan, ()))
 
@@ -293,9 +318,9 @@ def read_frames(
 def _found_rows(
     frames: Iterator[EventFrame], selection: RowSelection, definitions: DefinitionSource
 ) -> Iterator[FoundRows]:
-    """Yield the rows of events. If the XID is requested, the rows of a group are held back until its end was read."""
+    """Yield the rows of events. If XID or outcome are requested, the rows of a group are held back until its end."""
     walk, found = RowsWalk(selection, definitions), list[FoundRows]()
-    waits = "xid" in selection.source_columns
+    waits = bool(selection.columns_at_the_end)
     try:
         for frame in frames:
             for rows in walk.take(frame):

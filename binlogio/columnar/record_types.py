@@ -46,10 +46,13 @@ SOURCE_FIELDS: Final = (
     pa.field("end_pos", pa.int64()),
     pa.field("thread_id", pa.int64()),
     pa.field("xid", pa.int64()),
+    pa.field("outcome", pa.string()),
     pa.field("commit_timestamp", pa.timestamp("us", "UTC")),
     pa.field("statement", pa.dictionary(pa.int32(), pa.string())),
 )
 """Optional columns, after the others (`source_columns` of `read_tables`)."""
+_AT_THE_END: Final = frozenset({"xid", "outcome"})
+"""Source columns whose values are at the end of a transaction, after its rows."""
 _COLUMN_NAMES: Final = b"columns"
 
 
@@ -93,6 +96,11 @@ class RowSelection:
     source_columns: tuple[str, ...] = ()
     note_plan: Callable[[TablePlan], None] | None = None
     names_columns: bool = False
+
+    @property
+    def columns_at_the_end(self) -> tuple[str, ...]:
+        """The selected source columns whose values are at the end of a transaction, after its rows."""
+        return tuple(name for name in self.source_columns if name in _AT_THE_END)
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the names of the selected columns of a table; None: all columns."""

@@ -55,7 +55,8 @@ Where: TypeAlias = "Selection | EventFilter | str | RowCondition | list[Selectio
 """Conditions on groups, events and the values of rows."""
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
-_SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
+SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "outcome", "commit_timestamp", "statement")
+"""The names of `source_columns`. `record_types.SOURCE_FIELDS` has their types."""
 DEFAULT_BATCH_ROWS: Final = 1 << 16
 _SMALL_RANGE: Final = 1 << 24  # bytes of a log whose batches may be held in memory together
 
@@ -645,11 +646,22 @@ def read_tables(
         limits: as in `binlogio.open`.
         source_columns: additional columns of each record, after the others: `end_pos` (offset after the rows event, or
             after the payload event around it), `thread_id` (of the session, from BEGIN or MariaDB's GTID event), `xid`
-            (of the storage engine transaction), `commit_timestamp` (microseconds, from MySQL's GTID event), and
-            `statement` (ROWS_QUERY, ANNOTATE_ROWS). A column is null if the log does not contain the value. The XID
-            follows the rows in the log: the log is read ahead, from the end of a window to the end of its last
-            transaction. `xid` is null for transactions that end without one (COMMIT of other engines, XA PREPARE), or
-            whose end is not in the log.
+            (of the storage engine transaction), `outcome` (how the event group ended), `commit_timestamp`
+            (microseconds, from MySQL's GTID event), and `statement` (ROWS_QUERY, ANNOTATE_ROWS). A column is null if
+            the log does not contain the value. XID and outcome follow the rows in the log: the log is read ahead, from
+            the end of a window to the end of its last transaction. `xid` is null for transactions that end without one
+            (COMMIT of other engines, XA PREPARE), or whose end is not in the log. `outcome` is null if the end of the
+            group is not in the log, and else one of:
+
+            - `commit`: XID, COMMIT, XA COMMIT ... ONE PHASE.
+            - `rollback`: ROLLBACK. Tables with transactions (InnoDB) do not have these changes; others (MyISAM, Aria)
+              keep them. The log does not name the engine of a table.
+            - `rollback to savepoint`: the group continues after a ROLLBACK TO, which rolls back these changes as
+              `rollback`.
+            - `prepare`: XA PREPARE. The XA COMMIT or XA ROLLBACK, which decides, is a group of its own, in this log or
+              in a later one, or there is none yet.
+            - `statement`: the group is a statement without BEGIN, which cannot be rolled back.
+            - `incident`: INCIDENT_EVENT.
         definitions: as in `binlogio.open`. Columns that are named neither by definitions nor by metadata in the log get
             their names from DDL in the logs.
         ignore_missing_logs: as in `binlogio.open`.
@@ -659,14 +671,14 @@ def read_tables(
         MissingLogs: as in `binlogio.open`.
         ConditionError: a condition on values is invalid; or, while iterating, a value does not fit its column, or no
             table has its columns.
-        UnsupportedFeature: an argument or a definition is not supported; or, while iterating, `xid` is requested for a
-            stream that cannot be read twice, or for a log with MariaDB's encrypt_binlog.
+        UnsupportedFeature: an argument or a definition is not supported; or, while iterating, `xid` or `outcome` is
+            requested for a stream that cannot be read twice, or for a log with MariaDB's encrypt_binlog.
         BinlogError: while iterating: a log is damaged, or is not a binary log, or a definition has other columns than
             the table.
     """
     check_values("zero_dates", (zero_dates,), _ZERO_DATES)
     check_values("json_diffs", (json_diffs,), _JSON_DIFFS)
-    check_values("source_columns", source_columns, _SOURCE_COLUMNS)
+    check_values("source_columns", source_columns, SOURCE_COLUMNS)
     for name, given in (("tables", tables), ("columns", columns)):
         if isinstance(given, str):
             raise UnsupportedFeature(

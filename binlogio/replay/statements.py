@@ -16,16 +16,13 @@ from itertools import islice
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.format.groups import savepoint_of
 from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL, ServerDefaults
 from binlogio.schema.ddl.tokens import iter_tokens
 
 _SPACE: Final = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--\s[^\n]*\n|#[^\n]*\n)"
-# Unquoted characters: not ASCII, or a letter, a digit, _ or $. With ANSI_QUOTES, savepoint names are logged in ".
-_NAME: Final = r'(?:`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\0-#%-/:-@\[-\^`{-\x7f]+)'
 _FLAGS: Final = re.IGNORECASE | re.DOTALL
 
-_SAVEPOINT: Final = re.compile(rf"SAVEPOINT\s+({_NAME})", _FLAGS)
-_ROLLBACK_TO: Final = re.compile(rf"ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?({_NAME})", _FLAGS)
 _XA: Final = re.compile(r"XA\s+(START|BEGIN|END|PREPARE|COMMIT|ROLLBACK)\s+(.{0,600}?)(\s+ONE\s+PHASE)?\Z", _FLAGS)
 _CREATE_WITH_ROWS: Final = re.compile(rf"{_SPACE}*CREATE\b.*\sSTART{_SPACE}+TRANSACTION{_SPACE}*\Z", _FLAGS)
 _HEX: Final = re.compile(r"X'([0-9a-f]*)'|0x([0-9a-f]*)|'((?:[^'\\]|\\.|'')*)'", _FLAGS)
@@ -97,6 +94,10 @@ def recognize(sql: bytes) -> Statement:
     whole = _WHOLE.get(text.upper()) if len(text) <= _LONGEST_WHOLE else None
     if whole is not None:
         return whole
+    savepoint = savepoint_of(text)
+    if savepoint is not None:
+        name, rolls_back = savepoint
+        return RollbackTo(name) if rolls_back else SavepointStatement(name)
     for pattern, build in _PATTERNS:
         match = pattern.match(text)
         if match is not None:
@@ -160,15 +161,8 @@ def xid_text(key: str) -> str:
     return f"X'{gtrid}',X'{bqual}',{format_id}"
 
 
-def _name(text: str) -> str:
-    quote = text[0]
-    return text[1:-1].replace(2 * quote, quote) if quote in '`"' else text
-
-
 _Build = Callable[["re.Match[str]"], Statement]
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], _Build], ...]] = (
-    (_SAVEPOINT, lambda match: SavepointStatement(_name(match[1]).lower())),
-    (_ROLLBACK_TO, lambda match: RollbackTo(_name(match[1]).lower())),
     (_XA, lambda match: Xa(match[1].upper().replace("BEGIN", "START"), xid_key(match[2]))),
     (_CREATE_WITH_ROWS, lambda match: CreateWithRows()),
 )

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 import binlogio
+from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.columnar.record_types import SOURCE_FIELDS
+from binlogio.columnar.transaction_records import group_change
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.events.base import ParseContext
@@ -23,6 +25,7 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
+from binlogio.replay import statements
 from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, Said, kernel_set_to
 from corpus import CorpusFile, files
@@ -32,6 +35,8 @@ from logs import header, log, query
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from binlogio.format.groups import EventGroup
 
 COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "300"))
 FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
@@ -71,10 +76,10 @@ def column_of(batch: Any, name: str) -> list[Any]:
     return found
 
 
-def without_xid(found: list[tuple[Any, ...]], error: Said | None) -> list[tuple[Any, ...]]:
-    """Return the rows; of a damaged log without XIDs, which the kernel finds after the damage."""
+def without_ends(found: list[tuple[Any, ...]], error: Said | None) -> list[tuple[Any, ...]]:
+    """Return the rows; of a damaged log without XIDs and outcomes, which the kernel finds after the damage."""
     at = len(PLACE) + NAMES.index("xid")
-    return found if error is None else [(*row[:at], *row[at + 1 :]) for row in found]
+    return found if error is None else [(*row[:at], *row[at + 2 :]) for row in found]
 
 
 def by_events(source: Any, **options: Any) -> Iterator[tuple[Any, ...]]:
@@ -84,10 +89,15 @@ def by_events(source: Any, **options: Any) -> Iterator[tuple[Any, ...]]:
         waiting: list[list[Any]] = []
         thread_id = xid = statement = group = None
         place = -1
+        outcome, savepoints = "statement", list[tuple[str, int]]()
         for event in reader:
             if reader.group is not group or reader.group is None:
-                yield from ((*one[:5], xid, *one[5:]) for one in waiting)
+                yield from ((*one[:5], xid, one[-1] or _outcome(group, outcome), *one[5:-1]) for one in waiting)
                 waiting, thread_id, xid, statement, group = [], None, None, None, reader.group
+                outcome, savepoints = "statement", []
+            change = group_change(reader, event, RowCounter())
+            outcome = change.outcome or outcome
+            _mark_rolled_back(event, waiting, savepoints)
             if isinstance(event, MariadbGtidEvent) or (
                 isinstance(event, QueryEvent) and event.sql.startswith((b"BEGIN", b"XA START"))
             ):
@@ -104,30 +114,47 @@ def by_events(source: Any, **options: Any) -> Iterator[tuple[Any, ...]]:
                 gtid = None if group is None or group.gtid is None else str(group.gtid)
                 facts = reader.frame.end, thread_id, getattr(first, "immediate_commit_timestamp", None), statement
                 for row, _ in enumerate(reader.rows(event), start=number):
-                    waiting.append([place, row, gtid, *facts])
+                    waiting.append([place, row, gtid, *facts, None])
                     number = row
                 if event.ends_statement:
                     statement = None
-        yield from ((*one[:5], xid, *one[5:]) for one in waiting)
+        yield from ((*one[:5], xid, one[-1] or _outcome(group, outcome), *one[5:-1]) for one in waiting)
+
+
+def _mark_rolled_back(event: Any, waiting: list[list[Any]], savepoints: list[tuple[str, int]]) -> None:
+    """Note a savepoint with the number of rows before it, or mark the rows that ROLLBACK TO rolls back."""
+    said = statements.recognize(event.sql) if isinstance(event, QueryEvent) else None
+    if isinstance(said, statements.SavepointStatement):
+        savepoints.append((said.name, len(waiting)))
+    elif isinstance(said, statements.RollbackTo):
+        while savepoints[-1][0] != said.name:
+            savepoints.pop()
+        for one in waiting[savepoints[-1][1] :]:
+            one[-1] = "rollback to savepoint"
+
+
+def _outcome(group: EventGroup | None, outcome: str) -> str | None:
+    """Return the outcome of a group; None if its end is not in the log."""
+    return None if group is None or group.last is None else outcome
 
 
 @pytest.mark.parametrize("file", LOGS, ids=lambda file: file.id)
 def test_source_columns_of_real_logs(file: CorpusFile) -> None:
     """Of both vendors, compressed, encrypted and damaged ones."""
     is_encrypted = file.encrypted and "mariadb" in str(file.path)
-    names = tuple(name for name in NAMES if name != "xid") if is_encrypted else NAMES
+    names = tuple(name for name in NAMES if name not in ("xid", "outcome")) if is_encrypted else NAMES
     expected, error = sources("construct", file.path, names, keyring=file.keys)
     found, said = sources("compiled", file.path, names, keyring=file.keys)
 
     assert said == error
-    assert without_xid(found, error) == without_xid(expected, error)
+    assert without_ends(found, error) == without_ends(expected, error)
     if error is None and not is_encrypted:
         assert expected == list(by_events(file.path, keyring=file.keys))
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, 100))
 def test_source_columns_of_mutated_logs(first: int, tmp_path: Path) -> None:
-    """The same rows and columns; where a log is damaged, the XID may be found after the damage."""
+    """The same rows and columns; where a log is damaged, XID and outcome may be found after the damage."""
     compared, path = 0, tmp_path / "binlog.000001"
     for number in range(first, min(first + 100, FIRST + COUNT)):
         name, data = mutated_log(number)
@@ -135,7 +162,7 @@ def test_source_columns_of_mutated_logs(first: int, tmp_path: Path) -> None:
         expected, error = sources("construct", path)
         found, said = sources("compiled", path)
         assert said == error, name
-        assert without_xid(found, error) == without_xid(expected, error), name
+        assert without_ends(found, error) == without_ends(expected, error), name
         compared += len(found)
 
     assert compared > 100
@@ -214,8 +241,8 @@ def test_xid_of_a_large_compressed_transaction(is_random: bool, tmp_path: Path) 
 
     assert error is None
     assert len(found) == 35 * 9_000 + 2
-    assert {row[3:] for row in found[:-1]} == {(plain_begin, 7, 77, None, "INSERT")}
-    assert found[-1][4:] == (7, 78, None, None)
+    assert {row[3:] for row in found[:-1]} == {(plain_begin, 7, 77, "commit", None, "INSERT")}
+    assert found[-1][4:] == (7, 78, "commit", None, None)
 
 
 def test_xid_of_a_stream_is_refused_where_it_would_have_to_be_read_ahead() -> None:

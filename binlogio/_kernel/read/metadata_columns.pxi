@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 
 from binlogio._kernel.base.copying cimport copy_value
 from binlogio._kernel.event_scanner cimport (
-    DELETE, INSERT, NO_GTID, EventScanner, Group, Plan, RowsEvent, SourceText, put_gtid,
+    DELETE, INSERT, NO_GTID, EventScanner, Group, Plan, RowsEvent, SourceText, put_gtid, row_outcome,
 )
 from binlogio._kernel.primitives cimport Memory, room
 
@@ -151,14 +151,14 @@ cdef class SourceNumbers:
 
 
 cdef class SourceColumns:
-    """Optional columns about the source of rows: end_pos, thread_id, xid, commit_timestamp, statement.
+    """Optional columns about the source of rows: end_pos, thread_id, xid, outcome, commit_timestamp, statement.
 
-    `statement` has indexes into `statements`.
+    `statement` has indexes into `statements`, `outcome` numbers of `GroupOutcome`.
     """
 
     def __cinit__(self):
         self.end_pos, self.thread_id, self.xid = SourceNumbers(), SourceNumbers(), SourceNumbers()
-        self.commit_timestamp, self.statement = SourceNumbers(), SourceNumbers()
+        self.outcome, self.commit_timestamp, self.statement = SourceNumbers(), SourceNumbers(), SourceNumbers()
         self.statements = []
 
     cdef int add(self, EventScanner scanner, const RowsEvent* event, int64_t count, int64_t run) except -1 nogil:
@@ -171,6 +171,7 @@ cdef class SourceColumns:
         self.end_pos.add(event.end_pos, True, count, run)
         self.thread_id.add(group.thread_id, group.thread_id >= 0, count, run)
         self.xid.add(<int64_t>group.xid, group.has_xid, count, run)
+        self.outcome.add(row_outcome(scanner, group, event), True, count, run)
         self.commit_timestamp.add(group.committed_us, group.committed_us >= 0, count, run)
         self.statement.add(self.statement_count - 1, event.statement >= 0, count, run)
         return 0

@@ -14,7 +14,10 @@ from binlogio._kernel.primitives cimport Memory, crc32, is_utf8
 from binlogio._kernel.scan.event_types cimport (
     is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
 )
-from binlogio._kernel.scan.groups cimport G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_group
+from binlogio._kernel.scan.groups cimport (
+    G_OPEN, G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_group, is_commit,
+    may_be_savepoint,
+)
 from binlogio._kernel.scan.payloads cimport (
     PAYLOAD_COMPRESSION, PAYLOAD_PLAIN_SIZE, PayloadFields, payload_fields, small_zstd_size,
 )
@@ -41,6 +44,7 @@ cdef enum:
     POST_HEADER_V1 = 6 + 2
     POST_HEADER_V2 = 6 + 2 + 2
     LONGEST_QUERY_HEAD = 13 + 65535 + 255 + 1 + 12  # bytes of a QUERY_EVENT that suffice to recognise COMMIT and BEGIN
+    LONGEST_SAVEPOINT = 1 << 10  # bytes of a statement that have the name of its savepoint: 64 characters
     OPENED_AT_ONCE = 1 << 18  # bytes of the memory block for small payloads
     MOST_KEPT = 1 << 22  # bytes of decompressed rows; a window may decompress to a thousand times its size
 
@@ -93,7 +97,8 @@ cdef class EventScanner:
         memset(&no_group, 0, sizeof(Group))
         no_group.last_committed = no_group.sequence_number = no_group.committed_us = no_group.thread_id = -1
         no_group.is_complete = True
-        self.texts, self.source_texts = Memory(), Memory()
+        no_group.segments = -1
+        self.texts, self.source_texts, self.segments = Memory(), Memory(), Memory()
         self.statement = -1
         self.event_end = -1
         self._add_group(&no_group)
@@ -225,6 +230,7 @@ cdef class EventScanner:
         self.maps.end_statement()
         self.statement = -1
         if self.state.place == G_OPEN and not self.in_payload:
+            self._end_as_statement(self.groups + self.group_count - 1)
             self._end_source()
 
     def begin_payload(self, int64_t end_pos) -> None:
@@ -240,12 +246,12 @@ cdef class EventScanner:
         self._end_source()
 
     @property
-    def in_transaction(self) -> bool:
-        """True in a transaction whose end was not scanned."""
-        return self.state.place == G_TRANSACTION and not self.groups[self.group_count - 1].is_complete
+    def in_group(self) -> bool:
+        """True in a group whose end was not scanned."""
+        return self.state.place != G_OUTSIDE and not self.groups[self.group_count - 1].is_complete
 
     @property
-    def lacks_xid(self) -> bool:
+    def lacks_end(self) -> bool:
         """True if rows were collected whose transaction ends after the scanned events."""
         cdef int32_t last = <int32_t>(self.group_count - 1)
         return (self.event_count > 0 and self.events[self.event_count - 1].group == last
@@ -254,9 +260,10 @@ cdef class EventScanner:
     def begin_ahead(self) -> None:
         """Begin a search for the end of the current transaction."""
         self.ahead = self.state
+        self.savepoints_ahead = self.savepoints.copy() if self.segment else None
 
     def look_ahead(self, const uint8_t[::1] data, bint inner=False) -> int:
-        """Search the events at the start of `data` for the end of the transaction, and store its XID.
+        """Search the events at the start of `data` for the end of the transaction, and store XID and outcome.
 
         Args:
             inner: the bytes are events of a payload, in which an XID_EVENT belongs to the transaction.
@@ -282,14 +289,16 @@ cdef class EventScanner:
             if min(<int64_t>event_size, HEADER_SIZE + LONGEST_QUERY_HEAD) > size - at and not (
                     is_any_rows(code) and size - at >= 64 or code == TRANSACTION_PAYLOAD_EVENT):
                 break
-            end = p + event_size - tail
-            if code == XID_EVENT and end - p == HEADER_SIZE + 8 and (inner or self.ahead.place != G_OUTSIDE):
-                group.has_xid, group.xid = True, u64(p + HEADER_SIZE)
-                if inner:
+            end = min(p + event_size - tail, &data[0] + size)
+            if inner or self.ahead.place != G_OUTSIDE:
+                self._note_outcome(group, code, p + HEADER_SIZE, end, True)
+                if inner and group.has_xid:
                     return -1
             if not inner:
                 self._follow(&self.ahead, code, p + HEADER_SIZE, end)
                 if self.ahead.place == G_OUTSIDE or self.ahead.begins:
+                    if self.ahead.ends and code != TRANSACTION_PAYLOAD_EVENT:
+                        self._end_as_statement(group)
                     group.is_complete = True
                     return -1
             at += event_size
@@ -326,7 +335,14 @@ cdef class EventScanner:
     cdef void drop_events(self) noexcept nogil:
         """As `clear`, if no event was decompressed."""
         cdef SourceText* texts = <SourceText*>self.source_texts.data
-        self.groups[0] = self.groups[self.group_count - 1]
+        cdef Group* group = self.groups
+        group[0] = self.groups[self.group_count - 1]
+        if group.segments > 0:
+            memmove(self.segments.data, self.segments.data + group.segments, self.segments.size - group.segments)
+            self.segments.size -= group.segments
+            group.segments = 0
+        elif group.segments < 0:
+            self.segments.size = 0
         self.group_count = 1
         self.event_count = 0
         if self.statement >= 0:
@@ -425,6 +441,8 @@ cdef class EventScanner:
                 self.maps.end_statement()
                 self.statement = -1
             if pos < 0 and self.state.ends:
+                if code != TRANSACTION_PAYLOAD_EVENT:
+                    self._end_as_statement(self.groups + self.group_count - 1)
                 self._end_source()
             at[0] += event_size
             if pos < 0:
@@ -432,7 +450,7 @@ cdef class EventScanner:
         return status
 
     cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil:
-        """Update thread, XID and statement, the source of rows, for an event."""
+        """Update thread, XID, outcome and statement, the source of rows, for an event."""
         cdef Group* group
         cdef int64_t size
         if pos < 0:
@@ -442,12 +460,61 @@ cdef class EventScanner:
             size = size_before_sql(body, end)
             if size and begins_transaction(body + size, end - body - size):
                 group.thread_id = u32(body)
-        elif code == XID_EVENT and end - body == 8:
-            group.has_xid, group.xid = True, u64(body)
-        elif code == ROWS_QUERY_LOG_EVENT and body < end:
+        self._note_outcome(group, code, body, end, False)
+        if code == ROWS_QUERY_LOG_EVENT and body < end:
             self._keep_statement(body + 1, end - body - 1)
         elif code == ANNOTATE_ROWS_EVENT:
             self._keep_statement(body, end - body)
+        return 0
+
+    cdef int _note_outcome(self, Group* group, uint8_t code, const uint8_t* body, const uint8_t* end,
+                           bint ahead) except -1 nogil:
+        """Update XID, outcome and savepoints of a group for an event of it, as `groups.outcome_of`.
+
+        Args:
+            ahead: the event comes after those that were scanned.
+        """
+        cdef int64_t size
+        if code == QUERY_EVENT:
+            size = size_before_sql(body, end)
+            if size:
+                body += size
+                if ends_transaction(body, end - body):
+                    group.outcome = O_COMMIT if is_commit(body, end - body) else O_ROLLBACK
+                elif may_be_savepoint(body, end - body):
+                    self._pass_savepoint(group, body, end - body, ahead)
+        elif code == XID_EVENT and end - body == 8:
+            group.has_xid, group.xid, group.outcome = True, u64(body), O_COMMIT
+        elif code == XA_PREPARE_LOG_EVENT:
+            group.outcome = O_COMMIT if end > body and body[0] else O_PREPARE
+        elif code == INCIDENT_EVENT:
+            group.outcome = O_INCIDENT
+        return 0
+
+    cdef void _end_as_statement(self, Group* group) noexcept nogil:
+        """Set the outcome of a group that has ended, if its last event is a statement."""
+        if group.outcome == O_UNKNOWN:
+            group.outcome = O_STATEMENT
+
+    cdef int _pass_savepoint(self, Group* group, const uint8_t* sql, int64_t size, bint ahead) except -1 with gil:
+        """Begin a segment of the group at SAVEPOINT or ROLLBACK TO, and mark the segments that were rolled back."""
+        cdef int64_t missing
+        cdef int64_t number
+        cdef object savepoints = self.savepoints_ahead if ahead else self.savepoints if self.segment else None
+        if savepoints is None:
+            savepoints = self.open_savepoints()
+        rolled_back = savepoints.take(<bytes>(<const char*>sql)[:min(size, LONGEST_SAVEPOINT)])
+        if group.segments < 0:
+            group.segments = self.segments.size
+        missing = group.segments + savepoints.segment + 1 - self.segments.size
+        if missing > 0:
+            memset(self.segments.grow(missing), 0, missing)
+        for number in rolled_back:
+            self.segments.data[group.segments + number] = True
+        if ahead:
+            self.savepoints_ahead = savepoints
+        else:
+            self.savepoints, self.segment = savepoints, savepoints.segment
         return 0
 
     cdef int _follow_group(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1 nogil:
@@ -472,11 +539,17 @@ cdef class EventScanner:
             flags = body[id_size] if end - body >= id_size + 2 else 0
         follow_group(state, code, flags, body, 0)
 
+    cdef void _reset_source(self, Group* group) noexcept nogil:
+        """Set the source of the rows of a group that begins."""
+        group.thread_id = group.segments = -1
+        group.has_xid = group.is_complete = False
+        group.outcome = O_UNKNOWN
+        self.segment = 0
+
     cdef int _new_group(self) except -1 nogil:
         """Begin a group without a GTID event."""
         cdef Group group = self.groups[self.group_count - 1]
-        group.thread_id = -1
-        group.has_xid = group.is_complete = False
+        self._reset_source(&group)
         group.begin_time = self.event_time
         self._add_group(&group)
         if self.choice is not None:
@@ -528,8 +601,7 @@ cdef class EventScanner:
         cdef GtidFields fields
         if not read_group(&group, code, header, body, end):
             return S_BAD_EVENT
-        group.thread_id = -1
-        group.has_xid = group.is_complete = False
+        self._reset_source(&group)
         group.begin_time = u32(header)
         if self.keeps_sources and code == MARIADB_GTID_EVENT:
             gtid_fields(&fields, code, body, end)
@@ -563,7 +635,7 @@ cdef class EventScanner:
         cdef int status
         event.pos = pos
         event.end_pos = self.event_end if self.event_end >= 0 else pos + u32(header + 9)
-        event.statement = self.statement
+        event.statement, event.segment = self.statement, self.segment
         event.timestamp = u32(header)
         event.server_id = u32(header + 5)
         event.group = <int32_t>(self.group_count - 1)

@@ -44,6 +44,12 @@ cdef inline bint ends_transaction(const uint8_t* sql, int64_t size) noexcept nog
         size >= 12 and sql[8] == 32 and begins_with(sql + 9, sql + size, b"TO", 2) and sql[11] == 32)
 
 
+cdef inline bint may_be_savepoint(const uint8_t* sql, int64_t size) noexcept nogil:
+    """Return whether a statement may be SAVEPOINT or ROLLBACK TO."""
+    return (begins_with(sql, sql + size, b"SAVEPOINT", 9)
+            or begins_with(sql, sql + size, b"ROLLBACK", 8) and not ends_transaction(sql, size))
+
+
 cdef inline bint frames_changes(const uint8_t* sql, int64_t size) noexcept nogil:
     """Return whether a statement only delimits the changes of its transaction."""
     cdef const uint8_t* end = sql + size

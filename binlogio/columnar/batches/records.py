@@ -30,6 +30,7 @@ from binlogio._kernel.row_decoder import (
 from binlogio.arrow.types import ZERO_DATES, ColumnSpec, column_spec
 from binlogio.columnar.record_types import RecordType, name_text, with_source_fields
 from binlogio.errors import BinlogError
+from binlogio.format.groups import OUTCOMES
 from binlogio.primitives import BAD_BYTES
 from binlogio.rows.image import record_bits
 from binlogio.values.json import JsonDiffs, JsonDocument
@@ -180,10 +181,13 @@ def with_source_columns(found: pa.RecordBatch, batch: MetadataColumns, names: Co
     schema, arrays = with_source_fields(found.schema, names), list(found.columns)
     for one in list(schema)[len(arrays) :]:
         numbers: SourceNumbers = getattr(batch.source, one.name)
-        kind = pa.int64() if pa.types.is_dictionary(one.type) else one.type
+        kind = one.type if pa.types.is_temporal(one.type) else pa.int64()
         buffers = [pa.py_buffer(numbers.validity), pa.py_buffer(numbers.values)]
         array = pa.Array.from_buffers(kind, found.num_rows, buffers)
-        arrays.append(_texts_of(array, batch.source.statements) if pa.types.is_dictionary(one.type) else array)
+        if one.name == "outcome":
+            arrays.append(_OUTCOMES.take(array))
+        else:
+            arrays.append(_texts_of(array, batch.source.statements) if pa.types.is_dictionary(one.type) else array)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -196,6 +200,7 @@ def _texts_of(numbers: pa.Array, texts: list[bytes]) -> pa.DictionaryArray:
     )
 
 
+_OUTCOMES: Final = pa.array([None, *OUTCOMES], pa.string())
 _FEWEST_REPEATED: Final = 1 << 6
 _MOST_REPEATED: Final = 1 << 9  # cached texts
 _WIDEST_VALUE: Final = 32  # bytes of the widest fixed-size value

@@ -98,7 +98,7 @@ class TableBatcher:
 
     def route(self, window: Window) -> tuple[int, int]:
         """Scan a window or, if batches are open, as many windows of a file as fit into them."""
-        if not self._open or not window.is_a_file or "xid" in self._selection.source_columns:
+        if not self._open or not window.is_a_file or self._selection.columns_at_the_end:
             return self._router.scan(window.view, 0, window.offset)
         batches: list[Batch | None] = [None] * (1 + max(number for number, _ in self._open.values()))
         for number, batch in self._open.values():

@@ -68,7 +68,7 @@ class BigEvents:
         self._selection = selection
         self._definitions = definitions
         self._forget_idle_tables = forget_idle_tables
-        self.ahead: TransactionEnds | None = None  # finds XIDs, if they are requested
+        self.ahead: TransactionEnds | None = None  # finds XIDs and outcomes, if they are requested
 
     # ---------------------------------------------------------------------------------------- compressed transactions
 
@@ -79,7 +79,7 @@ class BigEvents:
         event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._cursor.context)
         self._router.begin_payload(header.offset + header.event_size)
         if self.ahead is not None:
-            self.ahead.find_inner_xid(plain_payload(event, decompress_zstd))
+            self.ahead.find_inner_end(plain_payload(event, decompress_zstd))
         yield from self._walk_payload(plain_payload(event, decompress_zstd), event)
         self._router.end_payload()
         self._cursor.window.take(len(raw))
@@ -107,7 +107,7 @@ class BigEvents:
         if self.ahead is not None:
             end = header.offset + header.event_size - CHECKSUM_SIZE * self._cursor.context.has_checksum
             again = self.ahead.bytes_between(header.offset + HEADER_SIZE + head_size, end)
-            self.ahead.find_inner_xid(plain_payload(event, lambda _: open_zstd(again)))
+            self.ahead.find_inner_end(plain_payload(event, lambda _: open_zstd(again)))
         body = self._body(header)
         body.read(HEADER_SIZE + head_size)
         chunks = plain_payload(event, lambda _: open_zstd(body))
@@ -219,8 +219,8 @@ class BigEvents:
         Returns False if the log ends within the event.
         """
         yield from self._batcher.give_out()
-        if self.ahead is not None and self._router.in_transaction:
-            self.ahead.find_xid(header.offset + header.event_size)
+        if self.ahead is not None and self._router.in_group:
+            self.ahead.find_end(header.offset)
         body = self._body(header)
         try:
             self._router.event_end = header.offset + header.event_size

@@ -34,6 +34,7 @@ from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.table_map import PLAIN_POST_HEADER, parse_plain_table_map
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, Framing, TornTail
+from binlogio.format.groups import Savepoints
 from binlogio.format.splits import Split
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
@@ -104,6 +105,7 @@ class LogWalk:
             decompress=ZstdFrames().decompress,
         )
         self._router.keeps_sources = bool(selection.source_columns)
+        self._router.open_savepoints = Savepoints
         self._router.follows_all = self._definitions.follows_all
         if selection.where:
             self.choose(selection.where)
@@ -113,8 +115,8 @@ class LogWalk:
             self._cursor, self._router, self._batcher, selection, self._definitions, self._forget_idle_tables
         )
         self._ahead: TransactionEnds | None = None
-        if "xid" in selection.source_columns:
-            self._ahead = TransactionEnds(self._cursor, self._router, open_again)
+        if selection.columns_at_the_end:
+            self._ahead = TransactionEnds(self._cursor, self._router, selection.columns_at_the_end, open_again)
             self._big_events.ahead = self._ahead
 
     @property
@@ -180,8 +182,8 @@ class LogWalk:
             window = cursor.window  # replaced when encryption begins
             status, at = self._batcher.route(window)
             self._definitions.pass_to(window.offset + at)
-            if self._ahead is not None and self._router.lacks_xid:
-                self._ahead.find_xid(window.offset + at)
+            if self._ahead is not None and self._router.lacks_end:
+                self._ahead.find_end(window.offset + at)
             yield from self._batcher.flush()
             yield from self._forget_idle_tables()
             window.take(at)

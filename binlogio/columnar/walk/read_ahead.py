@@ -1,4 +1,4 @@
-"""Finds the XID of a transaction before its rows are returned: XID_EVENT follows the rows in the log.
+"""Finds XID and outcome of a transaction before its rows are returned: its last event follows the rows in the log.
 
 Reads the log ahead of the walk, through a second file handle, from the last scanned event to the end of its
 transaction. The kernel scans only event headers. A log that is not seekable (compressed or encrypted files) is read
@@ -14,7 +14,7 @@ from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.errors import BinlogError, UnsupportedFeature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from binlogio._kernel.event_scanner import EventScanner
     from binlogio.columnar.walk.log_cursor import LogCursor
@@ -24,23 +24,29 @@ _PIECE_SIZE: Final = 1 << 17  # bytes; the kernel needs at most about 64 KiB of 
 
 
 class TransactionEnds:
-    """Finds the ends of transactions, for the XIDs of the rows before them.
+    """Finds the ends of transactions, for the XIDs and outcomes of the rows before them.
 
     Args:
         cursor: the place of the walk in the log.
-        router: has the current transaction, and receives its XID.
+        router: has the current transaction, and receives its XID and outcome.
+        columns: the source columns that need the ends, for messages.
         open_again: opens the log a second time; None: the log is a stream, which cannot be opened again.
     """
 
     def __init__(
-        self, cursor: LogCursor, router: EventScanner, open_again: Callable[[], OpenedLog] | None = None
+        self,
+        cursor: LogCursor,
+        router: EventScanner,
+        columns: Sequence[str],
+        open_again: Callable[[], OpenedLog] | None = None,
     ) -> None:
         self._cursor = cursor
         self._router = router
+        self._columns = ", ".join(columns)
         self._open_again = open_again
         self._bytes: _BytesAhead | None = None
 
-    def find_xid(self, offset: int) -> None:
+    def find_end(self, offset: int) -> None:
         """Search the log from `offset` on, where an event begins, for the end of the transaction.
 
         Raises:
@@ -54,9 +60,10 @@ class TransactionEnds:
                 return
             offset += passed
 
-    def find_inner_xid(self, chunks: Iterator[bytes]) -> None:
-        """Search the events of a payload for the XID; in a damaged payload, up to the damage."""
+    def find_inner_end(self, chunks: Iterator[bytes]) -> None:
+        """Search the events of a payload for the end; in a damaged payload, up to the damage."""
         router, window, left = self._router, Window(reader_of(chunks)), 0
+        router.begin_ahead()
         try:
             while window.fill():
                 if left:
@@ -92,13 +99,13 @@ class TransactionEnds:
     def _source(self) -> _BytesAhead:
         if self._cursor.is_decrypted or self._open_again is None:
             raise UnsupportedFeature(
-                "the XID comes after the rows, and "
+                "the end of a transaction comes after its rows, and "
                 + ("MariaDB's encrypted events" if self._cursor.is_decrypted else "a stream")
                 + " cannot be read ahead",
                 offset=self._cursor.window.offset,
                 field="source_columns",
-                found="xid",
-                hint="read a file, or leave xid out",
+                found=self._columns,
+                hint=f"read a file, or leave out {self._columns}",
             )
         if self._bytes is None:
             self._bytes = _BytesAhead(self._open_again())
