@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
-_SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "commit_timestamp", "statement")
+_SOURCE_COLUMNS: Final = ("thread_id", "xid", "outcome", "commit_timestamp", "statement")
 _NEAR: Final = 1 << 16  # largest gap in bytes between positions in one range
 _LONGEST: Final = 1 << 22  # bytes after which a new range may begin
 _WHOLE: Final = None, Range()
@@ -47,9 +47,10 @@ class RowVersion:
     """A change of a row.
 
     `before` and `after` are row images as JSON text, without columns that the log does not have; None: the change has
-    no such image. `columns` are the columns of the table at the time of the change. `key` is the key that was
-    searched for, empty in a search by condition. If the change modifies the key, `old_key` is the previous key of a
-    row that has the searched key after the change, and `new_key` the new key of a row that had it before.
+    no such image. `outcome` is how its event group ended, as in `binlogio.read_rows`. `columns` are the columns of the
+    table at the time of the change. `key` is the key that was searched for, empty in a search by condition. If the
+    change modifies the key, `old_key` is the previous key of a row that has the searched key after the change, and
+    `new_key` the new key of a row that had it before.
     """
 
     file: str
@@ -62,6 +63,7 @@ class RowVersion:
     gtid: str | None
     thread_id: int | None
     xid: int | None
+    outcome: str | None
     schema: str
     table: str
     before: str | None
@@ -293,6 +295,6 @@ def no_note(_sentence: str) -> None:
 
 
 _OF_BATCH: Final = [
-    "pos", "row", "op", "timestamp", "commit_timestamp", "server_id", "gtid", "thread_id", "xid", "schema",
-    "table", "before", "after", "statement",
+    "pos", "row", "op", "timestamp", "commit_timestamp", "server_id", "gtid", "thread_id", "xid", "outcome",
+    "schema", "table", "before", "after", "statement",
 ]  # fmt: skip

@@ -18,8 +18,8 @@ from binlogio.lazy_names import lazy_names
 if TYPE_CHECKING:
     from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions, split_reader
     from binlogio.columnar.event_records import EVENT_SCHEMA
-    from binlogio.columnar.record_types import MIXED_SCHEMA, RecordType, RowSelection
-    from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, read_split
+    from binlogio.columnar.record_types import MIXED_SCHEMA, SOURCE_FIELDS, RecordType, RowSelection
+    from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, SOURCE_COLUMNS, read_split
     from binlogio.columnar.splits.catalogue_file import changed_catalogue, read_catalogue, write_catalogue
     from binlogio.columnar.splits.group_scan import last_group_end, splits_at_groups
     from binlogio.columnar.splits.logged_statements import (
@@ -37,6 +37,8 @@ __all__ = [
     "DEFAULT_BATCH_ROWS",
     "EVENT_SCHEMA",
     "MIXED_SCHEMA",
+    "SOURCE_COLUMNS",
+    "SOURCE_FIELDS",
     "TRANSACTION_SCHEMA",
     "EventSelection",
     "RecordType",
@@ -68,8 +70,8 @@ if not TYPE_CHECKING:
         {
             "event_reader": "EventSelection read_events read_transactions split_reader",
             "event_records": "EVENT_SCHEMA",
-            "record_types": "MIXED_SCHEMA RecordType RowSelection",
-            "rows_reader": "DEFAULT_BATCH_ROWS read_split",
+            "record_types": "MIXED_SCHEMA SOURCE_FIELDS RecordType RowSelection",
+            "rows_reader": "DEFAULT_BATCH_ROWS SOURCE_COLUMNS read_split",
             "splits.catalogue_file": "changed_catalogue read_catalogue write_catalogue",
             "splits.group_scan": "last_group_end splits_at_groups",
             "splits.logged_statements": "catalogue_logs definitions_at has_statements is_changed lacks_names",

@@ -78,6 +78,8 @@ def change_text(one: RowVersion | HistoryStatement, zone: tzinfo, *, names_table
     facts.append(f"server {one.server_id}")
     if isinstance(one, RowVersion) and one.thread_id is not None:
         facts.append(f"thread {one.thread_id}")
+    if isinstance(one, RowVersion) and one.outcome not in (None, "commit", "statement"):
+        facts.append(f"outcome: {one.outcome}")
     yield f"{moment}  {op}  {'  '.join(map(safe, facts))}\n"
     if isinstance(one, RowVersion):
         for line in _changes(one):

@@ -8,6 +8,8 @@ refused, with the nearest name of the table below.
     table                      one table, as schema.table: `before` and `after` are then structs of its columns
     tables                     globs for schema.table, or for a table in any schema, separated by commas
     columns                    names of the table's columns to read into `before` and `after`
+    sourceColumns              more columns of view rows, and with `_` before them of view changes: end_pos, thread_id,
+                               xid, outcome, commit_timestamp, statement, as `source_columns` of `binlogio.read_rows`
     imageType                  json (default) | variant: the type of `before` and `after` without `table`. Spark's own
                                parse_json is faster if not every record is needed
     images                     both (default) | before | after: omit the other image, in view rows
@@ -201,6 +203,16 @@ def _names(name: str, value: str) -> tuple[str, ...]:
     return found
 
 
+def _source_columns(name: str, value: str) -> tuple[str, ...]:
+    """Return names of source columns."""
+    from binlogio.columnar import SOURCE_COLUMNS  # noqa: PLC0415 - options are parsed where nothing is read
+
+    found = _names(name, value)
+    if not set(found).issubset(SOURCE_COLUMNS):
+        raise refused(name, value, f"some of {', '.join(SOURCE_COLUMNS)}, separated by commas")
+    return found
+
+
 def _charsets(name: str, value: str) -> tuple[tuple[str, str], ...]:
     """Return the character set of each database."""
     pairs = [one.partition("=") for one in value.split(",")]
@@ -301,6 +313,7 @@ class BinlogReadOptions(_SharedOptions):
     view: str = _option(_choice(*VIEW_NAMES), VIEW_NAMES[0])
     tables: tuple[str, ...] = _option(_table_globs, ())
     columns: tuple[str, ...] | None = _option(_names)
+    source_columns: tuple[str, ...] = _option(_source_columns, ())
     images: str = _option(_choice("both", "before", "after"), "both")
     image_type: str = _option(_choice("json", "variant"), "json")
     database_charset: tuple[tuple[str, str], ...] = _option(_charsets, ())
@@ -430,6 +443,8 @@ def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
         )
     if parsed.get("view", VIEW_NAMES[0]) != "rows" and not parsed.keys().isdisjoint(("images", "imageType")):
         raise BinlogOptionError("binlog: options images and imageType apply to view rows only")
+    if parsed.get("view") in ("events", "transactions") and "sourceColumns" in parsed:
+        raise BinlogOptionError("binlog: option sourceColumns applies to the views rows and changes only")
     if parsed.get("schemaChanges") == "rescue" and "table" not in parsed:
         raise BinlogOptionError("binlog: schemaChanges=rescue needs table: JSON images have all columns")
     if parsed.get("view") == "changes" and "table" not in parsed:

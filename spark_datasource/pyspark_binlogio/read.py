@@ -56,7 +56,7 @@ from pyspark_binlogio.scan import (
 )
 from pyspark_binlogio.spark_types import conformed, spark_ddl
 from pyspark_binlogio.task_statements import TaskStatements
-from pyspark_binlogio.views import CHANGES_COLUMNS, OP, POS, VIEWS
+from pyspark_binlogio.views import OP, POS, VIEWS, own_columns
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -442,7 +442,7 @@ def _table_columns(options: BinlogReadOptions, schema: pa.Schema) -> tuple[str, 
     if options.table is None:
         return None
     if options.view == "changes":
-        own = (*CHANGES_COLUMNS, _RESCUED, options.column_name_of_corrupt_record)
+        own = (*own_columns(options), _RESCUED, options.column_name_of_corrupt_record)
         return tuple(name for name in schema.names if name not in own)
     images = [schema.field(name).type for name in _IMAGES if name in schema.names]
     return tuple({field.name: None for image in images if pa.types.is_struct(image) for field in image})
@@ -452,7 +452,7 @@ def _check_schema(schema: pa.Schema, options: BinlogReadOptions) -> None:
     """Refuse a column that the view does not have, or that has another type in it."""
     is_flat, is_typed = options.view == "changes", options.view == "rows" and options.table is not None
     no_table = Request(options=replace(options, table=None))
-    known = dict(CHANGES_COLUMNS if is_flat else VIEWS[options.view].columns(no_table, []))
+    known = dict(own_columns(options) if is_flat else VIEWS[options.view].columns(no_table, []))
     names = tuple(known)
     known[options.column_name_of_corrupt_record] = pa.string()
     if options.schema_changes == "rescue":
@@ -513,7 +513,7 @@ class Conversion:
 
     def _difference(self, batch: pa.RecordBatch) -> str | None:
         """Return how the columns of the table differ from those of the read; None if `schemaChanges` accepts it."""
-        found, mode = _own_columns(batch), self.options.schema_changes
+        found, mode = _columns_of_table(batch, self.options), self.options.schema_changes
         if found is None or self.columns is None or mode not in ("error", "addColumns"):
             return None
         lacking = [name for name in self.columns if name not in found] if mode == "error" else []
@@ -536,7 +536,7 @@ class Conversion:
         """
         if self.columns is None or self.options.schema_changes != "rescue" or _RESCUED not in self.schema.names:
             return batch
-        more = self._more(_own_columns(batch) or ())
+        more = self._more(_columns_of_table(batch, self.options) or ())
         if not more:
             return batch
         if OP in batch.schema.names:
@@ -581,10 +581,11 @@ class Conversion:
             yield self._whole(corrupt_record(file, refusal, self.options.column_name_of_corrupt_record))
 
 
-def _own_columns(batch: pa.RecordBatch) -> list[str] | None:
+def _columns_of_table(batch: pa.RecordBatch, options: BinlogReadOptions) -> list[str] | None:
     """Return the columns of the table; None for records of errors, and for records without typed images."""
     if OP in batch.schema.names:
-        return [name for name in batch.schema.names if name not in CHANGES_COLUMNS]
+        own = own_columns(options)
+        return [name for name in batch.schema.names if name not in own]
     index = batch.schema.get_field_index("after")
     if index < 0 or not pa.types.is_struct(batch.schema.field(index).type):
         return None

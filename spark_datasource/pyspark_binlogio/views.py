@@ -13,7 +13,8 @@ its last change in the newest log that has one.
 
 `changes` has one record for each change, and two for some updates:
 
-    record := column* _op _sequence _commit_timestamp _gtid _thread_id _statement _file _pos
+    record := column* _op _sequence _commit_timestamp _gtid _thread_id _statement _file _pos source*
+    source    := _end_pos | _xid | _outcome                -- those of option `sourceColumns`
     _op       := insert | update | delete
     _sequence := log "." pos "." row "." part     -- digits of fixed width: sorts as text in the order of the logs
 
@@ -28,7 +29,7 @@ missing in both images.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -41,6 +42,7 @@ from binlogio.columnar import (
     DEFAULT_BATCH_ROWS,
     EVENT_SCHEMA,
     MIXED_SCHEMA,
+    SOURCE_FIELDS,
     TRANSACTION_SCHEMA,
     EventSelection,
     RowSelection,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from binlogio.rows import TablePlan
     from binlogio.schema import DefinitionSource
     from binlogio.storage import Keyring, LogFile
+    from pyspark_binlogio.options import BinlogReadOptions
     from pyspark_binlogio.scan import Request
 
 
@@ -70,6 +73,10 @@ if TYPE_CHECKING:
 
 ROW_COLUMNS: Final = {field.name: spark_type(field.type) for field in MIXED_SCHEMA}
 """The columns of the view with JSON images, in types of Spark."""
+SOURCE_TYPES: Final = {
+    field.name: pa.string() if pa.types.is_dictionary(field.type) else spark_type(field.type) for field in SOURCE_FIELDS
+}
+"""The types of the columns of option `sourceColumns`."""
 
 _PIECE_BYTES: Final = 16 << 20  # size of the pieces of a log in which the last change of a table is searched
 _SHOWN: Final = 20  # number of tables in a message
@@ -84,6 +91,7 @@ def row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataTy
         image = VARIANT if request.options.image_type == "variant" else ROW_COLUMNS["after"]
     unwanted = {"both": (), "before": ("after", "after_present"), "after": ("before", "before_present")}
     columns = {**ROW_COLUMNS, "before": image, "after": image}
+    columns |= {name: kind for name, kind in SOURCE_TYPES.items() if name in request.options.source_columns}
     return {name: kind for name, kind in columns.items() if name not in unwanted[request.options.images]}
 
 
@@ -91,7 +99,7 @@ def row_batches(
     piece: Piece,
     request: Request,
     *,
-    source_columns: tuple[str, ...] = (),
+    source_columns: tuple[str, ...] | None = None,
     note_plan: Callable[[TablePlan], None] | None = None,
     all_columns: bool = False,
 ) -> Iterator[pa.RecordBatch]:
@@ -100,7 +108,7 @@ def row_batches(
     Args:
         piece: the piece.
         request: the read.
-        source_columns: as in `RowSelection`.
+        source_columns: as in `RowSelection`; None: those of the options that the read has.
         note_plan: as in `RowSelection`.
         all_columns: images have all columns of the table, also where the read selects some.
 
@@ -108,6 +116,8 @@ def row_batches(
         BinlogError: the bytes are not a binary log; with file and offset.
     """
     is_typed = request.options.table is not None
+    if source_columns is None:
+        source_columns = tuple(filter(request.has_column, request.options.source_columns))
     has_images = all_columns or request.has_column("before") or request.has_column("after")
     selection = _selection(request, mixed=has_images and not is_typed)
     selection = replace(selection, source_columns=source_columns, note_plan=note_plan)
@@ -212,17 +222,19 @@ CHANGES_COLUMNS: Final = {
     "_file": pa.string(),
     POS: pa.int64(),
 }
-"""The columns of the view besides those of the table."""
+"""The columns of the view besides those of the table and of option `sourceColumns`."""
 
 CHANGES_FILTERS: Final = {"_file": "files", "_gtid": "gtids", POS: "pos"}
 
-_SOURCE_COLUMNS: Final = {
-    "_commit_timestamp": "commit_timestamp", "_thread_id": "thread_id", "_statement": "statement"
-}  # fmt: skip
 _LOG_DIGITS, _POS_DIGITS, _ROW_DIGITS = 10, 13, 10
 _STATEMENT_BYTES: Final = 4 << 20  # bytes of statements in a batch: each row has the text of its statement
 _OPS: Final = ("insert", "update", "delete")
 _INSERT, _UPDATE, _DELETE = range(3)
+
+
+def own_columns(options: BinlogReadOptions) -> Mapping[str, pa.DataType]:
+    """Return the columns of the view besides those of the table; a source column has its name after `_`."""
+    return {**CHANGES_COLUMNS, **{f"_{name}": SOURCE_TYPES[name] for name in options.source_columns}}
 
 
 def changes_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
@@ -232,8 +244,9 @@ def changes_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.Da
         BinlogOptionError: the table has a column of the same name as the view.
     """
     image = image_type(request, logs)
-    _refuse_own_names(image)
-    return {**{field.name: field.type for field in image}, **CHANGES_COLUMNS}
+    own = own_columns(request.options)
+    _refuse_own_names(image, own)
+    return {**{field.name: field.type for field in image}, **own}
 
 
 def changes_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
@@ -248,9 +261,10 @@ def changes_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
     def note_key(plan: TablePlan) -> None:
         keys.add(tuple(plan.columns[position].label for position, _ in plan.primary_key))
 
-    wanted = tuple(name for own, name in _SOURCE_COLUMNS.items() if request.has_column(own))
+    own = own_columns(request.options)
+    wanted = tuple(name for name in SOURCE_TYPES if f"_{name}" in own and request.has_column(f"_{name}"))
     for batch in row_batches(piece, request, source_columns=wanted, note_plan=note_key, all_columns=True):
-        _refuse_own_names(batch.schema.field("after").type)
+        _refuse_own_names(batch.schema.field("after").type, own)
         is_whole = _is_whole(batch)
         count = batch.num_rows if is_whole.all() else int(is_whole.argmin())
         for part in _of_few_statements(batch.slice(0, count)):
@@ -282,12 +296,12 @@ def _flat(batch: pa.RecordBatch, keys: set[tuple[str, ...]]) -> pa.RecordBatch:
         "_file": batch.column("file").take(rows),
         POS: batch.column("pos").take(rows),
     }
-    for own, name in _SOURCE_COLUMNS.items():
+    for name, kind in SOURCE_TYPES.items():
         if name in batch.schema.names:
             values = batch.column(name)
-            if own == "_commit_timestamp":
+            if name == "commit_timestamp":
                 values = pc.coalesce(values, batch.column("timestamp").cast(values.type))
-            columns[own] = values.take(rows).cast(CHANGES_COLUMNS[own])
+            columns[f"_{name}"] = values.take(rows).cast(kind)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
@@ -363,11 +377,11 @@ def _of_few_statements(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(begin, end - begin)
 
 
-def _refuse_own_names(image: pa.DataType) -> None:
-    own = [field.name for field in image if field.name in CHANGES_COLUMNS]
-    if own:
+def _refuse_own_names(image: pa.DataType, own: Collection[str]) -> None:
+    found = [field.name for field in image if field.name in own]
+    if found:
         raise BinlogOptionError(
-            f"binlog: view changes: the table has a column {own[0]}, which is also a column of the view itself; "
+            f"binlog: view changes: the table has a column {found[0]}, which is also a column of the view itself; "
             "use view rows"
         )
 

@@ -26,7 +26,7 @@ from binlogio.dotted_names import split_name
 from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs, UnsupportedFeature
 from binlogio_cli.main import cli
 from both_kernels import KERNELS, kernel_set_to
-from corpus import MYSQL
+from corpus import MARIADB, MYSQL
 
 NARROW = TableDefinition("shop", "orders", (ColumnDefinition("id", "bigint"), ColumnDefinition("total", "int")), ())
 WIDE = TableDefinition(
@@ -71,13 +71,16 @@ def names(folder: Path) -> list[str]:
 
 def ids(to: Path, form: str, table: str = "shop.orders") -> list[int]:
     """Return the column id of the after images of a table."""
+    return sorted(map(int, values(to, form, table, "after.id")))
+
+
+def values(to: Path, form: str, table: str, column: str) -> list[Any]:
+    """Return the values of a column of an exported table."""
     if form == "duckdb":
         duckdb = pytest.importorskip("duckdb")
         with duckdb.connect(str(to), read_only=True) as connection:
             schema, name = split_name(table)
-            return [
-                one[0] for one in connection.execute(f'SELECT after.id FROM "{schema}"."{name}" ORDER BY 1').fetchall()
-            ]
+            return [one[0] for one in connection.execute(f'SELECT {column} FROM "{schema}"."{name}"').fetchall()]
     if form == "delta":
         rows = pytest.importorskip("deltalake").DeltaTable(to / file_name(table)).to_pyarrow_table().to_pylist()
     elif form == "iceberg":
@@ -87,10 +90,11 @@ def ids(to: Path, form: str, table: str = "shop.orders") -> list[int]:
         catalog.engine.dispose()
     elif form == "csv":
         texts = [path.read_text().splitlines() for path in to.glob(f"{file_name(table)}*.csv")]
-        return sorted(int(row["after.id"]) for lines in texts for row in csv.DictReader(lines))
+        return [row[column] for lines in texts for row in csv.DictReader(lines)]
     else:
         rows = [row for path in to.glob(f"{file_name(table)}*.{form}") for row in FILES[form](path)]
-    return sorted(row["after"]["id"] for row in rows)
+    image, _, name = column.rpartition(".")
+    return [(row[image] if image else row)[name] for row in rows]
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -418,6 +422,24 @@ def test_the_command_reports_tables_and_logs(tmp_path: Path) -> None:
     assert isinstance(refused.exception, ExportError)
     assert matching.output.splitlines()[0] == "binlogio: shop.orders: 1 changes"
     assert wrong.exit_code == 2
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_outcome_of_each_change_is_exported_on_request(form: Any, tmp_path: Path) -> None:
+    """In all formats; a target is continued with the columns that it has."""
+    log, to = MARIADB / "format_row" / "binlog.000001", tmp_path / "to"
+    command = ["export", "--format", form, "-T", "corpus.ti", "--to", str(to), str(log), "--source-columns"]
+    expected = read_rows(log, table="corpus.ti", source_columns=["outcome"]).to_table()["outcome"].to_pylist()
+    done, again, other, wrong = (
+        CliRunner().invoke(cli, [*command, *words])
+        for words in (["outcome, xid"], ["outcome,xid", "--append"], ["outcome", "--append"], ["outcomes"])
+    )
+
+    assert (done.exit_code, again.exit_code, wrong.exit_code) == (0, 0, 2)
+    assert other.exit_code == 2
+    assert "source_columns: the export was" in other.output
+    assert {*expected} == {"commit", "rollback to savepoint", "prepare"}
+    assert sorted(values(to, form, "corpus.ti", "outcome")) == sorted(expected)
 
 
 @pytest.mark.parametrize(

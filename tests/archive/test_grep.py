@@ -132,3 +132,16 @@ def test_the_incomplete_end_of_a_log_in_use_is_said(kernel: str, tmp_path: Path)
         assert grep.stderr.startswith(f"{said}binlogio: {1 if has_table else 'no'} changes match")
         text = "1 changes of" if has_table else "--table shop.n: no event of the logs matches this table"
         assert history.stderr.startswith(f"{said}binlogio: {text}")
+
+
+def test_changes_that_were_rolled_back_have_their_outcome() -> None:
+    """In the text only those that were not committed."""
+    log = MARIADB / "format_row" / "binlog.000001"
+    found = list(find_changes(find_logs(log), "v = 'undone'", wants=lambda *_: True))
+    command = ["grep", "v IN ('undone', 'xa2', 't1')", str(log)]
+    lines = CliRunner().invoke(cli, command).stdout.splitlines()
+
+    assert [(one.op, one.outcome) for one in found] == [("insert", "rollback to savepoint")]
+    assert sum("outcome: rollback to savepoint" in line for line in lines) == 1
+    assert sum("outcome: prepare" in line for line in lines) == 1
+    assert sum("  INSERT  " in line and "outcome:" not in line for line in lines) == 1

@@ -77,6 +77,8 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
     ("options", "sentence"),
     [
         ({"tablez": "a.b"}, "unknown option 'tablez'; did you mean 'table'?"),
+        ({"sourceColumns": "outcomes"}, "option sourceColumns: expected some of end_pos, thread_id, xid, outcome"),
+        ({"sourceColumns": "xid", "view": "events"}, "sourceColumns applies to the views rows and changes only"),
         ({"verifychecksums": "true"}, "did you mean 'verifyChecksum'?"),
         ({"view": ""}, "option view: expected rows, events, transactions or changes, found ''"),
         ({"view": "changes"}, "view changes needs table"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pytest
 
+import binlogio
 from binlogio.columnar.event_records import EVENT_SCHEMA
 from corpus import MARIADB, MYSQL
 from pyspark_binlogio import register
@@ -281,3 +282,22 @@ def test_images_of_any_table_may_be_variant(spark: SparkSession) -> None:
     wanted = texts.selectExpr("to_json(parse_json(before)) AS before", "to_json(parse_json(after)) AS after").collect()
     assert found == wanted
     assert any(row.after for row in found)
+
+
+@pytest.mark.spark
+def test_outcome_marks_what_was_rolled_back(spark: SparkSession) -> None:
+    """In view rows, typed and as JSON, and in view changes; filters of Spark select by it."""
+    log = MARIADB / "format_row" / "binlog.000001"
+    table = binlogio.read_rows(log, table="corpus.ti", source_columns=["xid", "outcome"]).to_table()
+    expected = Counter(zip(table["xid"].to_pylist(), table["outcome"].to_pylist(), strict=True))
+    options = {"sourceColumns": "outcome,xid", "table": "corpus.ti", "maxPartitionBytes": "2k"}
+    rows = load(spark, log, **options)
+    changes = load(spark, log, **options, view="changes")
+    texts = load(spark, log, sourceColumns="outcome,xid").where("table = 'ti'")
+
+    assert {outcome for _, outcome in expected} == {"commit", "rollback to savepoint", "prepare"}
+    assert Counter(tuple(row) for row in rows.select("xid", "outcome").collect()) == expected
+    assert Counter(tuple(row) for row in texts.select("xid", "outcome").collect()) == expected
+    assert rows.where("outcome = 'prepare'").count() == changes.where("_outcome = 'prepare'").count()
+    assert {tuple(row) for row in changes.select("_xid", "_outcome").collect()} == set(expected)
+    assert "_outcome" not in load(spark, log, table="corpus.ti", view="changes").columns

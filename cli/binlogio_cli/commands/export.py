@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive.export import ExportFormat, export
+from binlogio.columnar import SOURCE_COLUMNS
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say, say_missing
 from binlogio_cli.options import ignore_missing_logs_option
@@ -30,6 +31,19 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
 """
 
 
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _source_columns(_ctx: click.Context, _param: click.Parameter, value: str) -> list[str]:
+    """Return names of source columns."""
+    found = _names(value) or []
+    for name in found:
+        if name not in SOURCE_COLUMNS:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(SOURCE_COLUMNS)}")
+    return found
+
+
 @click.command("export", epilog=_EXAMPLE)
 @files_argument
 @output_option("A new directory, or a new file with --format duckdb.", metavar="PATH", aliases=("--to",), required=True)
@@ -43,6 +57,14 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
 )
 @click.option(
     "--columns", metavar="NAMES", help="Export only these columns of the tables; names are separated by commas."
+)
+@click.option(
+    "--source-columns",
+    metavar="NAMES",
+    default="commit_timestamp",
+    callback=_source_columns,
+    show_default=True,
+    help=f"Columns about the transaction of a change, separated by commas: {', '.join(SOURCE_COLUMNS)}.",
 )
 @click.option(
     "--latest",
@@ -124,10 +146,6 @@ def command(
         )
     _report(summary, output, "rows" if options["latest"] else "changes")
     return say_missing(summary.missing)
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _report(summary: ExportSummary, to: str, what: str) -> None:
