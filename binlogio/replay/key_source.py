@@ -24,8 +24,8 @@ _MOST_PLANS: Final = 1000  # the limit of each cache of modified plans; an endle
 class KeySource:
     """Table plans in which every column has a name (if `needs_names`) and the key is known.
 
-    Known generated columns are marked with `tells_generated`, which is needed to write SQL from the log alone, and in
-    all logs of MariaDB, where updates may lack generated columns although their values change.
+    Known generated columns are marked with `tells_generated`, which is needed to reverse changes by the log alone, and
+    in all logs of MariaDB, where updates may lack generated columns although their values change.
     """
 
     def __init__(
@@ -85,13 +85,15 @@ class KeySource:
         table: TableDefinition | ParsedTable | None = self._reader.given_table(event)
         if table is None:
             table = self._reader.logged_table(event)
-            if self._tells_generated and table is not None and table.is_versioned:
+            writes_sql = self._needs_names and self._tells_generated
+            if writes_sql and table is not None and table.is_versioned:
                 raise ReplayError(
                     f"{plan.full_name} is a system-versioned table, and SQL cannot change its history rows",
                     hint=Hint.UNDO_AS_BINLOG,
                 )
         names = frozenset(c.name for c in table.columns if c.generated_from is not None) if table else frozenset()
-        if not names:
+        tells_generated = self._tells_generated and table is not None
+        if not names and not tells_generated:
             return plan
         known = self._marked.get((id(plan), names))
         if known is None or known[0] is not plan:
@@ -100,5 +102,6 @@ class KeySource:
             columns = tuple(
                 replace(column, generated=column.is_row_hash or column.label in names) for column in plan.columns
             )
-            known = self._marked[id(plan), names] = (plan, replace(plan, columns=columns))
+            marked = replace(plan, columns=columns if names else plan.columns, tells_generated=tells_generated)
+            known = self._marked[id(plan), names] = plan, marked
         return known[1]

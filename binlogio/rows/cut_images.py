@@ -1,4 +1,4 @@
-"""Cuts the images of a rows event into the bytes of single images and rows, without decoding values.
+"""Cuts the images of a rows event into the bytes of single images, rows and values, without decoding values.
 
     images := image*                   -- one per row, or before and after image in turn
     image  := null: bits[columns in the image]  value*
@@ -18,6 +18,8 @@ from binlogio.rows.image import PRE_GA_EVENTS
 from binlogio.values.layout import wire_width
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from binlogio.events import RowsEvent
     from binlogio.rows.plan import TablePlan
 
@@ -79,6 +81,28 @@ def _end(images: bytes, at: int, widths: Widths) -> int:
             raise BinlogFormatError("the row images end inside a value", field=f"byte {at} of {size} of the row images")
         nulls >>= 1
     return at
+
+
+def cut_values(image: bytes, widths: Widths) -> list[bytes | None]:
+    """Return the bytes of each value of one image that `cut_images` has returned; None for NULL."""
+    values: list[bytes | None] = []
+    at = bitmap_size(len(widths))
+    nulls = int.from_bytes(image[:at], "little")
+    for width in widths:
+        start = at
+        if not nulls & 1:
+            at += width if width >= 0 else int.from_bytes(image[at : at - width], "little") - width
+        values.append(None if nulls & 1 else image[start:at])
+        nulls >>= 1
+    return values
+
+
+def join_values(values: Sequence[bytes | None], plan: TablePlan) -> bytes:
+    """Return the image with these values: the inverse of `cut_values`."""
+    nulls = sum(1 << number for number, value in enumerate(values) if value is None)
+    if plan.spare_null_bits:
+        nulls |= ((1 << -len(values) % 8) - 1) << len(values)
+    return nulls.to_bytes(bitmap_size(len(values)), "little") + b"".join(value for value in values if value is not None)
 
 
 def rows_of(event: RowsEvent, plan: TablePlan) -> list[bytes]:

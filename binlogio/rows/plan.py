@@ -86,7 +86,8 @@ class TablePlan:
 
     `primary_key` are pairs (position of the column, prefix length in characters; 0 for the whole column); it is empty
     if the key is unknown. `spare_null_bits` is the value of the unused bits after the last null bit of a row image: 1
-    in MariaDB and in MySQL before 8.0.3, otherwise 0.
+    in MariaDB and in MySQL before 8.0.3, otherwise 0. `tells_generated` is True if a definition or DDL of the table is
+    known, and each column that it generates is marked.
     """
 
     schema: str
@@ -94,6 +95,7 @@ class TablePlan:
     columns: tuple[ColumnPlan, ...]
     primary_key: tuple[tuple[int, int], ...] = ()
     spare_null_bits: int = 0
+    tells_generated: bool = False
 
     @property
     def full_name(self) -> str:

@@ -14,11 +14,12 @@ import binlogio
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, BinlogFormatError, ReplayError
 from binlogio.replay.undo import BinlogFile, OnChanged, OnStatement, SqlScript, undo
+from binlogio.replay.undo.inverse import WholeImages
 from binlogio.rows.cut_images import cut_images
 from binlogio.schema import TableDefinition
 from binlogio.values.absent import ABSENT
 from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
-from corpus import MARIADB, MYSQL
+from corpus import MARIADB, MARIADB118, MYSQL
 from logs import OFF, POST_HEADER_SIZES, description, encode, header, log, query
 from row_events import END, Pair, group
 from undo_logs import KEYED, KEYLESS, ONE, THREE, TWO, changes_of, checks_in, rows_of, sql_of, undone
@@ -60,11 +61,71 @@ def test_binary_log_has_the_inverse_events(tmp_path: Path) -> None:
 
     assert changes == [
         ("k", (None, THREE)),
-        ("t", (ONE, TWO)),
-        ("t", (THREE, ONE)),
+        ("t", (ONE, (2, "two", ABSENT))),
+        ("t", (THREE, (1, "one", ABSENT))),
         ("t", (TWO, None)),
         ("t", (ONE, None)),
     ]
+
+
+def test_binary_log_writes_only_what_an_update_changed(tmp_path: Path) -> None:
+    """One event for each run of rows with the same changed columns, in the order of the rows, and one statement."""
+    none, some = JsonDocument.from_text("[]"), JsonDocument.from_text("[1]")
+    pairs = [
+        ((1, "a", none), (1, "b", none)),
+        ((2, "a", none), (2, "c", none)),
+        ((3, "a", none), (3, "a", some)),
+        ((4, "a", none), (4, "a", none)),
+        ((5, "a", none), (5, None, some)),
+        ((6, None, none), (7, "a", none)),
+    ]
+    path = tmp_path / "undo"
+    changes = changes_of(undone(tmp_path, *group(rows_of(*pairs)), form=BinlogFile), path)
+    with binlogio.open(path) as reader:
+        events = [event for event in reader if hasattr(event, "images") or hasattr(event, "column_types")]
+    flags = [getattr(event, "flags", 0) & 1 for event in events if hasattr(event, "images")]
+
+    assert changes == [
+        ("t", ((7, "a", none), (6, None, ABSENT))),
+        ("t", ((5, None, some), (ABSENT, "a", none))),
+        ("t", ((3, "a", some), (ABSENT, ABSENT, none))),
+        ("t", ((2, "c", none), (ABSENT, "a", ABSENT))),
+        ("t", ((1, "b", none), (ABSENT, "a", ABSENT))),
+    ]
+    assert flags == [0, 0, 0, 1]
+    assert len(events) == 1 + 4
+
+
+def test_binary_log_writes_whole_rows_of_a_table_without_a_key(tmp_path: Path) -> None:
+    """And the reason: what others changed since is overwritten if the table does have a key."""
+    form = BinlogFile()
+    events = group(rows_of((ONE, (1, "uno", None)), table=KEYLESS), rows_of((ONE, (1, "uno", None))))
+    changes = changes_of(undone(tmp_path, *events, form=lambda: form), tmp_path / "undo")
+
+    assert changes == [("t", ((1, "uno", None), (ABSENT, "one", ABSENT))), ("k", ((1, "uno", None), ONE))]
+    assert form.whole_images == {"d.k": WholeImages.UNKNOWN_KEY}
+
+
+def test_update_that_changes_nothing_has_no_event(tmp_path: Path) -> None:
+    """A server would find nothing to change; the transaction stays."""
+    assert changes_of(undone(tmp_path, *group(rows_of((ONE, ONE))), form=BinlogFile), tmp_path / "undo") == []
+
+
+def test_generated_columns_of_mariadb_are_written_with_the_whole_row() -> None:
+    """MariaDB 10.11 takes them from the image, 11.8.9 does not log them, and without DDL they are not known."""
+
+    def whole_images(*logs: Path) -> dict[str, WholeImages]:
+        form = BinlogFile()
+        with binlogio.open(logs) as reader, undo(reader, form, on_statement=OnStatement.SKIP):
+            return form.whole_images
+
+    types, generated = MARIADB / "types" / "binlog.000001", MARIADB118 / "generated_columns" / "binlog.000001"
+    first, second = sorted((MARIADB / "incident").glob("binlog.0*"))
+
+    assert whole_images(types) == {"corpus.t_gen": WholeImages.GENERATED}
+    assert whole_images(generated) == dict.fromkeys(("corpus.in_key", "corpus.keyless"), WholeImages.NO_KEY)
+    assert whole_images(first, second) == {}
+    assert whole_images(second) == dict.fromkeys(("shop.customers", "shop.orders"), WholeImages.UNDEFINED)
 
 
 def test_undo_of_an_undo_is_what_was_there(tmp_path: Path) -> None:
@@ -143,9 +204,9 @@ def test_image_that_lacks_what_is_needed_is_refused(
     ("pair", "inverse"),
     [
         ((None, (1, ABSENT, ABSENT)), ((1, ABSENT, ABSENT), None)),
-        (((1, "one", ABSENT), (ABSENT, "uno", ABSENT)), ((1, "uno", ABSENT), (1, "one", ABSENT))),
+        (((1, "one", ABSENT), (ABSENT, "uno", ABSENT)), ((1, "uno", ABSENT), (ABSENT, "one", ABSENT))),
         (((1, ABSENT, ABSENT), (2, ABSENT, ABSENT)), ((2, ABSENT, ABSENT), (1, ABSENT, ABSENT))),
-        ((ONE, (ABSENT, "uno", ABSENT)), ((1, "uno", None), ONE)),
+        ((ONE, (ABSENT, "uno", ABSENT)), ((1, "uno", None), (ABSENT, "one", ABSENT))),
     ],
 )
 def test_smaller_image_that_has_what_is_needed_is_taken_back(tmp_path: Path, pair: Pair, inverse: Pair) -> None:
@@ -173,7 +234,7 @@ def test_partial_update_becomes_a_whole_one(tmp_path: Path) -> None:
     ((_, (before, after)),) = changes_of(ready, tmp_path / "undo")
 
     assert before is not None
-    assert after == (1, "x", DOCUMENT)
+    assert after == (ABSENT, ABSENT, DOCUMENT)
     assert before[2].text == '{"a": 2, "b": [1, 2]}'
 
 

@@ -23,6 +23,7 @@ from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio.replay.targets.mysql.values import json_value, text_literal
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo import BinlogFile, OnChanged, SqlScript, undo
+from binlogio.replay.undo.inverse import WholeImages
 from binlogio.replay.undo.outputs import UndoOutput
 from binlogio.schema.identifiers import backticked
 from binlogio.values.json import JsonDocument
@@ -215,6 +216,91 @@ def test_undo_leaves_what_others_changed_since(server: Instance, tmp_path: Path)
             done, _, rows = after(change, OnChanged.OVERWRITE)
             assert done.stderr == b""
             assert rows == before
+
+
+OTHERS: Final = """
+    DROP DATABASE IF EXISTS later; CREATE DATABASE later; USE later;
+    CREATE TABLE plain (id INT PRIMARY KEY, a INT, b INT, s VARCHAR(20), j JSON);
+    CREATE TABLE unique_key (k INT NOT NULL, a INT, b INT, UNIQUE KEY (k));
+    CREATE TABLE two_parts (x VARCHAR(10), y INT, a INT, b BLOB, PRIMARY KEY (y, x));
+    CREATE TABLE computed (
+        id INT PRIMARY KEY, a INT, b INT, st INT AS (a + b) STORED, v INT AS (a * b) VIRTUAL, KEY (v)
+    );
+    INSERT INTO plain VALUES (1, 1, 1, 'one', '{"p": 1}'), (2, 2, 2, 'two', '{"p": 2}'), (3, 3, 3, NULL, NULL);
+    INSERT INTO unique_key VALUES (1, 1, 1), (2, 2, 2);
+    INSERT INTO two_parts VALUES ('x', 1, 1, 'one'), ('y', 2, 2, 'two');
+    INSERT INTO computed (id, a, b) VALUES (1, 1, 1), (2, 2, 2);
+"""
+OTHERS_ACCIDENT: Final = """
+    SET binlog_format = ROW; USE later; BEGIN;
+    UPDATE plain SET a = a + 100, s = IF(id = 2, 'wrong', s); UPDATE plain SET a = NULL WHERE id = 3;
+    UPDATE plain SET j = '{"p": 9}' WHERE id = 1;
+    UPDATE unique_key SET a = 77; UPDATE two_parts SET a = 88, y = y + 5; UPDATE computed SET a = a + 100; COMMIT
+"""
+OTHERS_LATER: Final = """
+    USE later; UPDATE plain SET b = b + 50; UPDATE unique_key SET b = b + 50; UPDATE two_parts SET b = 'later';
+    UPDATE computed SET b = b + 50
+"""
+CHECKED: Final = """
+    SELECT * FROM later.computed WHERE NOT (st <=> a + b AND v <=> a * b);
+    SELECT id FROM later.computed FORCE INDEX (v) WHERE v > 1000; CHECK TABLE later.computed EXTENDED
+"""
+
+
+def test_log_leaves_other_columns_that_others_changed_since(server: Instance, tmp_path: Path) -> None:
+    """After images have only the columns of the accident; with generated columns in a log of MariaDB, the whole row."""
+    emptied(server)
+    server.sql("FLUSH BINARY LOGS")
+    server.sql(OTHERS)
+    server.sql(OTHERS_ACCIDENT)
+    name = server.sql("SHOW BINARY LOG STATUS" if server.vendor.kind == "mysql" else "SHOW MASTER STATUS").split()[0]
+    log = tmp_path / name
+    log.write_bytes((server.data / name).read_bytes())
+    with binlogio.open(log) as reader:
+        starts = [transaction.start for transaction in TransactionReader(reader, KeySource(reader), ReplayFilter())]
+    form = BinlogFile()
+    with binlogio.open(log) as reader, undo(reader, form, wanted=ReplayFilter(start=starts[-1])) as ready:
+        (tmp_path / "inverse").write_bytes(b"".join(ready.pieces()))
+    is_whole = server.vendor.kind == "mariadb"
+    server.sql(OTHERS)
+    server.sql(OTHERS_LATER)
+    expected = tables(server)
+    server.sql(OTHERS)
+    before = tables(server)
+    server.sql(OTHERS_ACCIDENT)
+    server.sql(OTHERS_LATER)
+    refused = taken_back(server, tmp_path / "inverse", BinlogFile())
+
+    assert refused == ""
+    assert form.whole_images == ({"later.computed": WholeImages.GENERATED} if is_whole else {})
+    assert tables(server) == {**expected, "later.computed": (before if is_whole else expected)["later.computed"]}
+    assert server.sql(CHECKED).split() == ["later.computed", "check", "status", "OK"]
+
+
+def test_log_of_a_versioned_table_leaves_what_others_changed_since(server: Instance, tmp_path: Path) -> None:
+    """The row is found by key and end of its time; the history of the accident is deleted, the later one stays."""
+    if not server.vendor.is_mariadb:
+        pytest.skip("only MariaDB has tables with system versioning")
+    emptied(server)
+    server.sql("FLUSH BINARY LOGS")
+    server.sql("CREATE DATABASE later")
+    server.sql("CREATE TABLE later.t (id INT PRIMARY KEY, a INT, b INT) WITH SYSTEM VERSIONING")
+    server.sql("INSERT INTO later.t VALUES (1, 1, 1), (2, 2, 2)")
+    server.sql("SET binlog_format = ROW; UPDATE later.t SET a = a + 100")
+    name = server.sql("SHOW MASTER STATUS").split()[0]
+    log = tmp_path / name
+    log.write_bytes((server.data / name).read_bytes())
+    with binlogio.open(log) as reader:
+        starts = [one.start for one in TransactionReader(reader, KeySource(reader), ReplayFilter())]
+    with binlogio.open(log) as reader, undo(reader, BinlogFile(), wanted=ReplayFilter(start=starts[-1])) as ready:
+        (tmp_path / "inverse").write_bytes(b"".join(ready.pieces()))
+    server.sql("UPDATE later.t SET b = b + 50 WHERE id = 1")
+
+    assert taken_back(server, tmp_path / "inverse", BinlogFile()) == ""
+    assert server.sql("SELECT * FROM later.t ORDER BY id").split() == ["1", "1", "51", "2", "2", "2"]
+    assert server.sql("SELECT * FROM later.t FOR SYSTEM_TIME ALL ORDER BY id, a").split() == [
+        "1", "1", "51", "1", "101", "1", "2", "2", "2",
+    ]  # fmt: skip
 
 
 MODES: Final = ("", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES")

@@ -3,12 +3,12 @@
 Decides what is in a transaction; `binlogio.writer.log.log_builder` builds the log. The inverse of rows is in `inverse`.
 
     file        := magic format_description previous_gtids? transaction*
-    transaction := anonymous_gtid?  BEGIN  (table_map rows)*  XID
+    transaction := anonymous_gtid?  BEGIN  (table_map rows+)*  XID
 
 No transaction has a GTID: the server that applies the log assigns one. MySQL since 5.7.6 has ANONYMOUS_GTID instead;
 MariaDB has no such event, and BEGIN is a Query event as in logs before 10.0. Timestamps and server ids are those of the
-changes; there are checksums if the server's version has them. Each rows event is a statement of its own. Compressed
-payloads and rows are written uncompressed. Each transaction depends on the one before it.
+changes; there are checksums if the server's version has them. What reverses one rows event is a statement of its own.
+Compressed payloads and rows are written uncompressed. Each transaction depends on the one before it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import UpdateRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.replay.row_changes import TYPE_CODES
-from binlogio.replay.undo.inverse import inverse_event
+from binlogio.replay.undo.inverse import inverse_events
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.writer.log.group import Group
 from binlogio.writer.log.log_builder import LogBuilder, RowsHead, frames_of, with_xid, writer_kernel
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from binlogio.events import RowsEvent
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.replay.transactions import LoggedTransaction, RowsStep
+    from binlogio.replay.undo.inverse import WholeImages
     from binlogio.replay.undo.outputs import ChangeCounts
     from binlogio.replay.undo.spool import SpooledGroup
 
@@ -54,11 +55,15 @@ _BEGIN: Final = EventHeader(flags=HeaderFlag.SUPPRESS_USE)
 
 
 class BinlogFile:
-    """An `UndoOutput`. Not for logs of several server versions: what one of them writes another may not read."""
+    """An `UndoOutput`. Not for logs of several server versions: what one of them writes another may not read.
+
+    `whole_images` are the tables, as `schema.table`, whose updates write all columns, with the last reason.
+    """
 
     needs_names: ClassVar[bool] = False
 
     def __init__(self) -> None:
+        self.whole_images: Final[dict[str, WholeImages]] = {}
         self._builder: LogBuilder | None = None
         self._header = NEW_HEADER
 
@@ -75,13 +80,18 @@ class BinlogFile:
         yield builder.frame("BEGIN", time, server_id, lambda: QueryEvent(0, 0, 0, (), "", b"BEGIN", _BEGIN))
         for step in reversed(steps):
             try:
-                event, count = inverse_event(step)
+                events, count, whole = inverse_events(step, is_mariadb=builder.description.context.is_mariadb)
             except BinlogError as exc:
                 exc.locate(offset=step.offset)
                 raise
-            yield _table_map(builder, step.table_map)
-            yield _rows(builder, event)
-            rows[table_and_kind(step)] += count
+            if events:
+                yield _table_map(builder, step.table_map)
+            for event in events:
+                yield _rows(builder, event)
+            table, kind = table_and_kind(step)
+            rows[table, kind] += count
+            if whole is not None:
+                self.whole_images[table] = whole
         yield builder.xid(0, time, server_id)
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:

@@ -7,11 +7,19 @@
 
 The rows of an event are reversed from the last to the first. In an event, images that need no change keep their bytes.
 
+As an event, an update of a table whose key is known gets a minimal after image: only the columns that the change had
+changed (the bytes of their values differ), so that what others changed since in other columns stays. Its before image
+is complete, but servers compare only the key. (They compare all of it if their table has no key; and an undo of the
+undo needs it.) An event has one bitmap, so rows with several sets of changed columns become several events. Rows
+without a changed column need none. `WholeImages` are the exceptions.
+
 Source: MariaDB, sql/log_event_client.cc, Rows_log_event::change_to_flashback_event.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +28,7 @@ from binlogio.errors import BinlogFormatError, Hint, ReplayError, UnsupportedFea
 from binlogio.events.base import EventHeader, event_name
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.replay.row_changes import row_changes
-from binlogio.rows.cut_images import cut_images, widths_of
+from binlogio.rows.cut_images import cut_images, cut_values, join_values, widths_of
 from binlogio.rows.image import PRE_GA_EVENTS, RowChange, RowImage, encode_rows
 from binlogio.values.absent import ABSENT
 
@@ -34,6 +42,16 @@ if TYPE_CHECKING:
 
 FULL_IMAGE: Final = "the source needs binlog_row_image=FULL"
 FULL_DOCUMENT: Final = "the source needs binlog_row_image=FULL and binlog_row_value_options=''"
+
+
+class WholeImages(Enum):
+    """Why the after images of an update are not minimal."""
+
+    NO_KEY = "it has no key"  # servers compare all columns, and do not find a row that others changed since
+    UNKNOWN_KEY = "its key is not known"
+    GENERATED = "servers of MariaDB before 11.8 do not compute its generated columns again"
+    UNDEFINED = "its definition is not known, and servers of MariaDB do not compute generated columns again"
+
 
 _STMT_END: Final = int(RowsFlag.STMT_END)  # as a number: an operation of flags takes a microsecond
 
@@ -130,8 +148,27 @@ def reversed_changes(step: RowsStep, plan: TablePlan) -> list[Change]:
     return [(after, before) for before, after in changes]
 
 
-def inverse_event(step: RowsStep) -> tuple[RowsEvent, int]:
-    """Return the rows event that reverses the rows, as a statement of its own, and how many rows it has.
+def whole_images(step: RowsStep, plan: TablePlan, *, is_mariadb: bool) -> WholeImages | None:
+    """Return why the inverse of an update writes all columns; None if it writes only those that the update changed.
+
+    MySQL 9.7 and MariaDB 11.8.9 compute generated columns from the row. MariaDB 10.11 takes stored ones from the image,
+    and the old value of an indexed virtual column too, and so the row gets wrong values and the index is corrupted if
+    others changed the columns that they depend on. MariaDB 11.8.9 does not log generated columns of updates.
+    """
+    if not plan.primary_key:
+        return WholeImages.NO_KEY if plan.tells_generated else WholeImages.UNKNOWN_KEY
+    if is_mariadb and not plan.tells_generated:
+        return WholeImages.UNDEFINED
+    logged = _positions(step.head.present, plan) | _positions(step.head.present_after, plan)
+    if is_mariadb and any(plan.columns[position].generated for position in logged):
+        return WholeImages.GENERATED
+    return None
+
+
+def inverse_events(step: RowsStep, *, is_mariadb: bool) -> tuple[Sequence[RowsEvent], int, WholeImages | None]:
+    """Return the rows events that reverse the rows, in order, as one statement; and how many rows the step has.
+
+    There is no event if no row of an update changed. The last value is that of `whole_images`.
 
     Raises:
         ReplayError: as `check_images`.
@@ -159,19 +196,47 @@ def inverse_event(step: RowsStep) -> tuple[RowsEvent, int]:
     if isinstance(event, WriteRowsEvent | DeleteRowsEvent):
         kind = DeleteRowsEvent if isinstance(event, WriteRowsEvent) else WriteRowsEvent
         images = cut_images(event.images, (widths_of(plan, event.present),))
-        return kind(present=event.present, images=b"".join(reversed(images)), **common), len(images)
+        return [kind(present=event.present, images=b"".join(reversed(images)), **common)], len(images), None
     if isinstance(event, PartialUpdateRowsEvent) or event.present != event.present_after:
-        return _by_value(step, plan, common)
-    widths = widths_of(plan, event.present)
-    images = cut_images(event.images, (widths, widths))
-    swapped = b"".join(reversed(images))
-    return (
-        UpdateRowsEvent(present=event.present_after, present_after=event.present, images=swapped, **common),
-        len(images) // 2,
-    )
+        update = _by_value(step, plan, common)
+        kinds = widths_of(plan, update.present), widths_of(plan, update.present_after)
+        images = cut_images(update.images, kinds)
+    else:
+        widths = widths_of(plan, event.present)
+        images = cut_images(event.images, (widths, widths))
+        images.reverse()
+        update = UpdateRowsEvent(present=event.present_after, present_after=event.present, images=b"", **common)
+    whole = whole_images(step, plan, is_mariadb=is_mariadb)
+    events = _minimal(update, images, plan) if whole is None else [replace(update, images=b"".join(images))]
+    return events, len(images) // 2, whole
 
 
-def _by_value(step: RowsStep, plan: TablePlan, common: dict[str, Any]) -> tuple[UpdateRowsEvent, int]:
+def _minimal(update: UpdateRowsEvent, images: Sequence[bytes], plan: TablePlan) -> list[UpdateRowsEvent]:
+    """Return updates with minimal after images: one for each run of rows with the same changed columns.
+
+    `update` has the bitmaps of `images`, which are before and after image in turn.
+    """
+    now, then = (_in_order(bits, plan) for bits in (update.present, update.present_after))
+    now_widths, then_widths = widths_of(plan, update.present), widths_of(plan, update.present_after)
+    places = [now.index(position) for position in then]
+    runs: list[tuple[list[int], list[bytes]]] = []
+    for before, after in zip(images[::2], images[1::2], strict=True):
+        old, new = cut_values(before, now_widths), cut_values(after, then_widths)
+        changed = [at for at, (value, place) in enumerate(zip(new, places, strict=True)) if value != old[place]]
+        if not changed:
+            continue
+        if not runs or runs[-1][0] != changed:
+            runs.append((changed, []))
+        runs[-1][1].extend((before, join_values([new[at] for at in changed], plan)))
+    events: list[UpdateRowsEvent] = []
+    for number, (changed, run) in enumerate(runs, 1):
+        flags = update.flags if number == len(runs) else update.flags & ~_STMT_END
+        bits = sum(1 << then[at] for at in changed).to_bytes(len(update.present_after), "little")
+        events.append(replace(update, flags=flags, present_after=bits, images=b"".join(run)))
+    return events
+
+
+def _by_value(step: RowsStep, plan: TablePlan, common: dict[str, Any]) -> UpdateRowsEvent:
     """Return an update whose images are not there as they are needed: what the row is now comes from both."""
     changes = [
         RowChange(RowImage(plan, before or ()), RowImage(plan, after or ())) for before, after in inverse_changes(step)
@@ -181,7 +246,7 @@ def _by_value(step: RowsStep, plan: TablePlan, common: dict[str, Any]) -> tuple[
     now = int.from_bytes(event.present, "little") | int.from_bytes(event.present_after, "little")
     present = now.to_bytes(count, "little")
     images = encode_rows(changes, plan, present, event.present)
-    return UpdateRowsEvent(present=present, present_after=event.present, images=images, **common), len(changes)
+    return UpdateRowsEvent(present=present, present_after=event.present, images=images, **common)
 
 
 def _now(before: Sequence[Any], after: Sequence[Any]) -> Image:
@@ -191,6 +256,10 @@ def _now(before: Sequence[Any], after: Sequence[Any]) -> Image:
 
 def _positions(bitmap: bytes, plan: TablePlan) -> set[int]:
     return set(_bits_of(bitmap, len(plan.columns)))
+
+
+def _in_order(bitmap: bytes, plan: TablePlan) -> list[int]:
+    return sorted(_bits_of(bitmap, len(plan.columns)))
 
 
 @lru_cache(maxsize=256)

@@ -187,7 +187,7 @@ def undo(
     ready = Undo(output, Spool(file))
     ready.summary.filtered_groups = skipped.groups
     try:
-        keys = KeySource(reader, needs_names=output.needs_names, tells_generated=output.needs_names)
+        keys = KeySource(reader, needs_names=output.needs_names, tells_generated=True)
         rest = replace(wanted, start=None, stop=None)
         transactions = TransactionReader(reader, keys, rest, skipped, bounds, ignore_missing_logs=ignore_missing_logs)
         ready.read(transactions, on_statement, watch)

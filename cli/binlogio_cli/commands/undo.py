@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from binlogio.errors import Hint, Surface
 from binlogio.replay.undo import OnChanged, OnStatement, SqlScript, UndoSummary, undo
+from binlogio.replay.undo.inverse import WholeImages
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.messages import Refusal, say, say_missing, say_torn_tails
 from binlogio_cli.options import OutputPath, ignore_missing_logs_option
@@ -29,8 +31,10 @@ from binlogio_cli.selection import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from binlogio.reader import BinlogReader
-    from binlogio.replay.undo import Undo
+    from binlogio.replay.undo import BinlogFile, Undo
     from binlogio.replay.undo.outputs import UndoOutput
     from binlogio.selection.selection import Selection
 
@@ -100,7 +104,7 @@ def command(
         raise click.UsageError("--to-binlog FILE is --format binlog --output FILE: give only one output")
     if to_binlog is not None:
         output, form = to_binlog, "binlog"
-    writer: UndoOutput
+    writer: SqlScript | BinlogFile
     if form == "sql":
         writer = SqlScript(on_changed=OnChanged(on_changed))
     else:
@@ -131,6 +135,8 @@ def command(
             else:
                 _write(ready, target)
             _report(ready.summary, reader)
+            if not isinstance(writer, SqlScript):
+                _say_whole_images(writer.whole_images, ready.summary)
             say_columns(wanted.rows)
             return say_missing(ready.summary.missing)
 
@@ -146,6 +152,17 @@ def _write(ready: Undo, target: OutputFile) -> None:
             stream.write(piece)
     if target.path is not None:
         say(f"wrote {target.path}")
+
+
+def _say_whole_images(tables: Mapping[str, WholeImages], summary: UndoSummary) -> None:
+    """Print the tables in which a log overwrites what others changed in other columns, and why."""
+    for table, why in sorted(tables.items()):
+        if why is not WholeImages.NO_KEY and summary.rows[table, "update"]:
+            hint = "" if why is WholeImages.GENERATED else f" ({Hint.TABLE_DEFINITION.text(Surface.COMMAND_LINE)})"
+            say(
+                f"warning: updates of {table} are reversed in all columns, also in those that others changed since:"
+                f" {why.value}{hint}"
+            )
 
 
 def _report(summary: UndoSummary, reader: BinlogReader) -> None:
