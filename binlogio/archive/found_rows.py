@@ -18,9 +18,10 @@ from binlogio.archive.verify import log_end
 from binlogio.columnar import DEFAULT_BATCH_ROWS, RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.splits.split_bounds import KnownGroups, groups_around
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import BinlogError, ConditionError, UnsupportedFeature
 from binlogio.format.splits import Split
 from binlogio.options import DEFAULT_LIMITS, Limits
+from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, Range
 
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio.archive.statements import WatchBytes
+    from binlogio.archive.statements import LogStatements, WatchBytes
     from binlogio.rows.plan import TablePlan
-    from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
-_SOURCE_COLUMNS: Final = ("thread_id", "xid", "outcome", "commit_timestamp", "statement")
+_SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "outcome", "commit_timestamp", "statement")
+_MOST_MATCHES: Final = 1 << 15  # matches collected before they are read with all columns
 _NEAR: Final = 1 << 16  # largest gap in bytes between positions in one range
 _LONGEST: Final = 1 << 22  # bytes after which a new range may begin
 _WHOLE: Final = None, Range()
@@ -142,6 +143,12 @@ class RowMatcher(Protocol):
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
         """Yield the rows of a batch that match."""
+
+
+class TablesMatcher(RowMatcher, Protocol):
+    """A `RowMatcher` of several tables; `matched` are those of the matching rows, as (schema, table)."""
+
+    matched: set[tuple[str, str]]
 
 
 class MatchReader:
@@ -288,6 +295,48 @@ class MatchReader:
                 **options,
             }
         )
+
+
+def changes_in(
+    log: LogFile,
+    reader: MatchReader,
+    matcher: TablesMatcher,
+    statements: LogStatements,
+    note: Callable[[str], None],
+) -> Iterator[RowVersion]:
+    """Yield the changes of a log that `matcher`, which `reader` has, selects.
+
+    `statements` has the definitions from DDL before the log, and takes those in it. `note` as in `find_changes`.
+
+    Raises:
+        BinlogError: the log is damaged. Changes found before the damage are yielded first.
+        OSError: the log cannot be read.
+    """
+    before = statements.copy()
+    matches: list[RowMatch] = []
+
+    def versions() -> Iterator[RowVersion]:
+        used = [statements.used_definitions(*name) for name in sorted(matcher.matched)]
+        defined = {one.full_name: one for found in used for one in found if one is not None}
+        is_unsure = any(len(one) > 1 for one in used)
+        yield from reader.versions(
+            log, matches, GivenDefinitions(defined) if defined else None, before if is_unsure else None
+        )
+        matches.clear()
+
+    statements.begin_search()
+    try:
+        for match in reader.matches(log, statements):
+            matches.append(match)
+            if len(matches) >= _MOST_MATCHES:
+                yield from versions()
+    except ConditionError:
+        raise
+    except BinlogError:
+        yield from versions()
+        raise
+    reader.note_end(log, note)
+    yield from versions()
 
 
 def no_note(_sentence: str) -> None:

@@ -6,17 +6,16 @@
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary, no_note
+from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary, changes_in, no_note
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar.record_types import column_names
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import BinlogError, ConditionError
-from binlogio.schema.given import GivenDefinitions
+from binlogio.errors import ConditionError
 from binlogio.selection.row_condition import RowCondition
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from binlogio.archive.found_rows import RowVersion
     from binlogio.rows.plan import TablePlan
     from binlogio.storage.log_file import LogFile
-
-_MOST_MATCHES: Final = 1 << 15  # matches collected before they are read with all columns
 
 
 def find_changes(
@@ -63,42 +60,8 @@ def find_changes(
     for log in logs:
         counts.logs_read += 1
         counts.bytes_read += log.size or 0
-        yield from _changes_in(log, reader, matcher, statements, note or no_note)
+        yield from changes_in(log, reader, matcher, statements, note or no_note)
     matcher.finish(note or no_note)
-
-
-def _changes_in(
-    log: LogFile,
-    reader: MatchReader,
-    matcher: _ConditionMatcher,
-    statements: LogStatements,
-    note: Callable[[str], None],
-) -> Iterator[RowVersion]:
-    before = statements.copy()
-    matches: list[RowMatch] = []
-
-    def versions() -> Iterator[RowVersion]:
-        used = [statements.used_definitions(*name) for name in sorted(matcher.matched)]
-        defined = {one.full_name: one for found in used for one in found if one is not None}
-        is_unsure = any(len(one) > 1 for one in used)
-        yield from reader.versions(
-            log, matches, GivenDefinitions(defined) if defined else None, before if is_unsure else None
-        )
-        matches.clear()
-
-    statements.begin_search()
-    try:
-        for match in reader.matches(log, statements):
-            matches.append(match)
-            if len(matches) >= _MOST_MATCHES:
-                yield from versions()
-    except ConditionError:
-        raise
-    except BinlogError:
-        yield from versions()
-        raise
-    reader.note_end(log, note)
-    yield from versions()
 
 
 class _ConditionMatcher:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from click.testing import CliRunner, Result
 
 import binlogio
 from binlogio_cli.main import cli
-from corpus import FIXTURES, MYSQL
+from corpus import FIXTURES, MARIADB, MARIADB118, MYSQL
+from logs import log
+from row_events import group
+from undo_logs import KEYLESS, ONE, THREE, TWO, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,3 +111,103 @@ def test_recipe_of_the_readme_works_on_its_log(tmp_path: Path) -> None:
     assert "shop.orders: 3 inserts, 1 updates" in result.stderr
     assert "customers" not in result.stderr
     assert run("--table", "corpus.pk", ROWS).exit_code == 0
+
+
+# --------------------------------------------------------------------------------------------------- later changes
+
+
+def later(path: Path, *options: str) -> list[str]:
+    """Return the lines about later changes."""
+    result = run(*options, path)
+    assert result.exit_code == 0, result.stderr
+    return [line for line in result.stderr.splitlines() if "changed later" in line]
+
+
+def stored(tmp_path: Path, *groups: Any) -> Path:
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(log(*(event for one in groups for event in one)))
+    return path
+
+
+DONE: Final = (1, "uno", None)
+
+
+def test_later_changes_of_reversed_rows_are_shown_first(tmp_path: Path) -> None:
+    """Those of other rows, and those before, are not; a row that is deleted and inserted again is."""
+    path = stored(
+        tmp_path,
+        group(rows_of((ONE, DONE), (TWO, (2, "due", None)))),
+        group(rows_of((DONE, None))),
+        group(rows_of((None, (9, "one", None)))),
+        group(rows_of((None, ONE))),
+    )
+
+    assert len(later(path, "--operation", "update")) == 1
+    assert "reversed rows of d.t were changed later: 1 rows, 2 changes, " in later(path, "--operation", "update")[0]
+    assert "1 rows, 1 changes" in later(path, "--operation", "delete")[0]
+    assert later(path, "--operation", "insert") == []
+    assert later(path) == []
+
+
+def test_later_change_after_the_stop_position_is_shown_with_its_place_and_values(tmp_path: Path) -> None:
+    """The logs are read to their end, also after the stop position."""
+    first = group(rows_of((ONE, DONE)))
+    path = stored(tmp_path, first, group(rows_of((DONE, THREE), (THREE, (3, "drei", None)))))
+    stop = len(log(*first))
+    result = run("--stop-position", stop, path)
+    lines = [line for line in result.stderr.splitlines() if line.startswith("binlogio:  ")]
+
+    assert result.exit_code == 0
+    assert "reversed rows of d.t were changed later: 1 rows, 1 changes" in result.stderr
+    assert f"UPDATE  {path}:" in lines[0]
+    assert 'name: "uno" -> "three"' in result.stderr
+
+
+def test_later_changes_of_chosen_rows_only(tmp_path: Path) -> None:
+    """Of an event of which --where chooses some rows, the others are not reversed."""
+    path = stored(
+        tmp_path,
+        group(rows_of((ONE, DONE), (TWO, (2, "due", None)))),
+        group(rows_of(((2, "due", None), TWO))),
+    )
+
+    assert "1 rows, 1 changes" in later(path, "--where", "before.name = 'two'")[0]
+    assert later(path, "--where", "before.name = 'one'") == []
+
+
+def test_rows_without_a_key_are_compared_as_the_change_left_them(tmp_path: Path) -> None:
+    """A row with the old values is another one; NULL is compared too."""
+    path = stored(
+        tmp_path,
+        group(rows_of((ONE, DONE), table=KEYLESS)),
+        group(rows_of((ONE, None), table=KEYLESS)),
+        group(rows_of((DONE, None), table=KEYLESS)),
+    )
+
+    assert "1 rows, 1 changes" in later(path, "--operation", "update")[0]
+
+
+@pytest.mark.parametrize("folder", [MYSQL / "compressed", MARIADB / "compressed", MARIADB118 / "gtid"])
+def test_reversed_changes_are_not_their_own_later_changes(folder: Path) -> None:
+    """Their places in the log are found again, also in compressed payloads; changes before them are not later."""
+    logs = sorted(folder.glob("*.0*[0-9]"))
+    result = run("--on-statement", "skip", "--operation", "insert,update,delete", *logs)
+
+    assert result.exit_code == 0
+    assert " 0 row changes are reversed" not in result.stderr
+    assert "changed later" not in result.stderr
+
+
+def test_damage_after_the_reversed_changes_is_a_note(tmp_path: Path) -> None:
+    """The undo does not need what comes after it."""
+    first = group(rows_of((ONE, DONE)))
+    path = stored(tmp_path, first, group(rows_of((DONE, None))), group(rows_of((None, TWO))))
+    stop = len(log(*first))
+    data = bytearray(path.read_bytes())
+    data[-40] ^= 1
+    path.write_bytes(data)
+    result = run("--stop-position", stop, path)
+
+    assert result.exit_code == 0
+    assert "1 rows, 1 changes" in result.stderr
+    assert "later changes of the reversed rows are not looked for after this: " in result.stderr

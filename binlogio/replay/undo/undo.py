@@ -4,11 +4,13 @@ The inverse of a row is in `inverse`, the outputs in `sql_script` and `binlog_fi
 
     The log is read once, from its beginning to its end. The inverse of each transaction is written to a temporary file
     at the end of the transaction; after the last one, they are read from the last to the first. Memory holds the
-    events of one transaction (and of those that XA PREPARE has put aside), and eight bytes for every other one.
+    events of one transaction (and of those that XA PREPARE has put aside), and eight bytes for every other one and for
+    every rows event.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -75,10 +77,16 @@ class UndoSummary:
 
 
 class Undo:
-    """A completed undo: `summary` has its counts, `pieces` its output. `close` deletes the temporary file."""
+    """A completed undo: `summary` has its counts, `pieces` its output. `close` deletes the temporary file.
+
+    `places` are the offsets of the reversed rows events by the name of their log, `tables` their tables as (schema,
+    table), with the new name of a renamed schema.
+    """
 
     def __init__(self, output: UndoOutput, spool: Spool) -> None:
         self.summary = UndoSummary()
+        self.places: dict[str, array[int]] = {}
+        self.tables: set[tuple[str, str]] = set()
         self._output = output
         self._spool = spool
         self._refusal: BinlogError | None = None
@@ -133,10 +141,14 @@ class Undo:
         if steps.rows and self._refusal is None:
             self._spool.add(self._output.inverse(transaction, steps.rows, summary.rows))
             summary.transactions += 1
+            self.places.setdefault(transaction.path, array("q")).extend(step.offset for step in steps.rows)
+            self.tables.update(*(step.tables for step in steps.rows))
 
     def _stop(self, transaction: LoggedTransaction) -> None:
         """Discard what was before a statement."""
         self._spool.clear()
+        self.places.clear()
+        self.tables.clear()
         self._refusal = None
         filtered, rolled_back = self.summary.filtered_groups, self.summary.rolled_back_groups
         self.summary = UndoSummary(end=transaction.end, filtered_groups=filtered, rolled_back_groups=rolled_back)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from binlogio.errors import Hint, Surface
+from binlogio.errors import BinlogError, Hint, Surface
 from binlogio.replay.undo import OnChanged, OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.inverse import WholeImages
 from binlogio.replay.undo.outputs import KINDS
-from binlogio_cli.messages import Refusal, say, say_missing, say_torn_tails
+from binlogio_cli.messages import Refusal, error_text, say, say_missing, say_torn_tails
 from binlogio_cli.options import OutputPath, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, output_option, quiet_option
-from binlogio_cli.progress import watched
+from binlogio_cli.progress import watched, watched_logs
 from binlogio_cli.selection import (
     Reading,
     check_selection,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from binlogio.reader import BinlogReader
+    from binlogio.replay.filters import ReplayFilter
     from binlogio.replay.undo import BinlogFile, Undo
     from binlogio.replay.undo.outputs import UndoOutput
     from binlogio.selection.selection import Selection
@@ -130,6 +131,7 @@ def command(
                 watch=watch,
             )
         with ready:
+            _say_later_changes(ready, reader, selection, reading, wanted, is_shown=not options["quiet"])
             if form == "binlog" and target.path is not None and not ready.summary.transactions:
                 say(f"nothing is reversed: {output} is not written, since the log would be empty")
             else:
@@ -152,6 +154,55 @@ def _write(ready: Undo, target: OutputFile) -> None:
             stream.write(piece)
     if target.path is not None:
         say(f"wrote {target.path}")
+
+
+def _say_later_changes(
+    ready: Undo, reader: BinlogReader, selection: Selection, reading: Reading, wanted: ReplayFilter, *, is_shown: bool
+) -> None:
+    """Print the changes that others made to the reversed rows later in the given logs; not if all changes are reversed.
+
+    `is_shown` shows the progress.
+    """
+    if not selection.is_partial or not ready.places:
+        return
+    from binlogio.archive.found_rows import SearchOptions  # noqa: PLC0415 - imports pyarrow, as the others do
+    from binlogio.archive.later_changes import MOST_ROWS, TableChanges, find_later_changes  # noqa: PLC0415
+    from binlogio_cli.change_text import change_text  # noqa: PLC0415
+
+    if ready.summary.rows.total() > MOST_ROWS:
+        say(f"later changes of these rows are not looked for: more than {MOST_ROWS:,} row changes are reversed")
+        return
+    found: dict[str, TableChanges] = {}
+    tables = ready.tables
+    with watched_logs([log.name for log in reader.logs], is_shown=is_shown) as watch:
+        options = {**reading.options, "keyring": reader.keyring, "watch": watch}
+        try:
+            find_later_changes(
+                reader.logs,
+                ready.places,
+                lambda schema, table: (wanted.schema(schema), table) in tables,
+                SearchOptions(**options),
+                found,
+                selection.condition,
+            )
+        except BinlogError as exc:
+            say(f"later changes of the reversed rows are not looked for after this: {error_text(exc)}")
+    for table, changes in sorted(found.items()):
+        first, last = (
+            None if one is None else one.astimezone(selection.zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+            for one in (changes.first, changes.last)
+        )
+        gtids = f", gtid {', '.join(changes.gtids)}{', ...' if changes.more_gtids else ''}" if changes.gtids else ""
+        say(
+            f"warning: reversed rows of {table} were changed later: {changes.rows} rows, {changes.changes} changes,"
+            f" {first} to {last}{gtids}"
+        )
+        for one in changes.shown:
+            for line in "".join(change_text(one, selection.zone)).splitlines():
+                if line:
+                    say(f"    {line}")
+        if changes.changes > len(changes.shown):
+            say(f"    and {changes.changes - len(changes.shown)} more changes")
 
 
 def _say_whole_images(tables: Mapping[str, WholeImages], summary: UndoSummary) -> None:
