@@ -44,7 +44,8 @@ def of_batches(batches: Any, *, reverse: bool = False) -> Counter[Change]:
     for name, batch in batches:
         for one in batch.select(["op", "before", "after"]).to_pylist():
             op = OPPOSITE[one["op"]] if reverse else one["op"]
-            found[name, op, (one["after"] or one["before"])["id"]] += 1
+            keys = [image["id"] for image in (one["before"], one["after"]) if image is not None]
+            found[name, op, keys[0]] += 1  # a MINIMAL image after the change has no key
     return found
 
 

@@ -22,6 +22,7 @@ from binlogio_cli.selection import (
     Reading,
     check_selection,
     files_argument,
+    output_zone,
     reading_options,
     replay_filter,
     rewrite_option,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
     from binlogio.replay.undo import BinlogFile, Undo
-    from binlogio.replay.undo.outputs import UndoOutput
     from binlogio.selection.selection import Selection
 
 _NOT_UNDONE: Final = "their changes of non-transactional tables are not undone"
@@ -163,7 +163,7 @@ def _say_later_changes(
 
     `is_shown` shows the progress.
     """
-    if not selection.is_partial or not ready.places:
+    if not selection or not ready.places:
         return
     from binlogio.archive.found_rows import SearchOptions  # noqa: PLC0415 - imports pyarrow, as the others do
     from binlogio.archive.later_changes import MOST_ROWS, TableChanges, find_later_changes  # noqa: PLC0415
@@ -189,7 +189,7 @@ def _say_later_changes(
             say(f"later changes of the reversed rows are not looked for after this: {error_text(exc)}")
     for table, changes in sorted(found.items()):
         first, last = (
-            None if one is None else one.astimezone(selection.zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+            None if one is None else one.astimezone(output_zone()).strftime("%Y-%m-%d %H:%M:%S %Z")
             for one in (changes.first, changes.last)
         )
         gtids = f", gtid {', '.join(changes.gtids)}{', ...' if changes.more_gtids else ''}" if changes.gtids else ""
@@ -198,7 +198,7 @@ def _say_later_changes(
             f" {first} to {last}{gtids}"
         )
         for one in changes.shown:
-            for line in "".join(change_text(one, selection.zone)).splitlines():
+            for line in "".join(change_text(one, output_zone())).splitlines():
                 if line:
                     say(f"    {line}")
         if changes.changes > len(changes.shown):
