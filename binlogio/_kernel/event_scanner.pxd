@@ -200,7 +200,7 @@ cdef struct Group:
     uint64_t xid
     bint has_xid, is_complete  # is_complete: the last event of the group was scanned, so no XID follows
     uint8_t outcome  # a GroupOutcome
-    int64_t segments  # index in the scanner's `segments`; -1 if the group has no savepoint
+    int32_t segments  # index in the scanner's `segments`; -1 if the group has no savepoint
 
 cdef enum GroupOutcome:  # as binlogio.format.groups.OUTCOMES
     O_UNKNOWN = 0  # the end of the group was not found
@@ -330,6 +330,7 @@ cdef struct SourceText:
 
 cdef class EventScanner:
     cdef public bint keeps_sources  # collect threads, XIDs and statements of rows
+    cdef public bint keeps_outcomes  # collect outcomes of rows too
     cdef public object open_savepoints  # returns a `binlogio.format.groups.Savepoints`, for groups with savepoints
     cdef object savepoints, savepoints_ahead  # those of the group, and of the search for its end; None: none yet
     cdef Memory segments  # for each segment of groups with savepoints: whether it was rolled back
@@ -354,7 +355,6 @@ cdef class EventScanner:
     cdef int _keep_escaped(self, const uint8_t* sql, int64_t size) except -1 with gil
     cdef int _end_source(self) noexcept nogil
     cdef void _end_as_statement(self, Group* group) noexcept nogil
-    cdef void _reset_source(self, Group* group) noexcept nogil
     cdef Group* groups
     cdef int64_t group_count, group_capacity
     cdef RowsEvent* events

@@ -127,6 +127,7 @@ class EventScanner:
         ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,
     ) -> None: ...
     keeps_sources: bool
+    keeps_outcomes: bool
     open_savepoints: Callable[[], object] | None  # returns a `binlogio.format.groups.Savepoints`
     follows_all: bool
     followed_at: int

@@ -171,7 +171,8 @@ cdef class SourceColumns:
         self.end_pos.add(event.end_pos, True, count, run)
         self.thread_id.add(group.thread_id, group.thread_id >= 0, count, run)
         self.xid.add(<int64_t>group.xid, group.has_xid, count, run)
-        self.outcome.add(row_outcome(scanner, group, event), True, count, run)
+        if scanner.keeps_outcomes:
+            self.outcome.add(row_outcome(scanner, group, event), True, count, run)
         self.commit_timestamp.add(group.committed_us, group.committed_us >= 0, count, run)
         self.statement.add(self.statement_count - 1, event.statement >= 0, count, run)
         return 0

@@ -460,11 +460,13 @@ cdef class EventScanner:
             size = size_before_sql(body, end)
             if size and begins_transaction(body + size, end - body - size):
                 group.thread_id = u32(body)
-        self._note_outcome(group, code, body, end, False)
-        if code == ROWS_QUERY_LOG_EVENT and body < end:
+            self._note_outcome(group, code, body, end, False)
+        elif code == ROWS_QUERY_LOG_EVENT and body < end:
             self._keep_statement(body + 1, end - body - 1)
         elif code == ANNOTATE_ROWS_EVENT:
             self._keep_statement(body, end - body)
+        elif code == XID_EVENT or code == XA_PREPARE_LOG_EVENT or code == INCIDENT_EVENT:
+            self._note_outcome(group, code, body, end, False)
         return 0
 
     cdef int _note_outcome(self, Group* group, uint8_t code, const uint8_t* body, const uint8_t* end,
@@ -481,7 +483,7 @@ cdef class EventScanner:
                 body += size
                 if ends_transaction(body, end - body):
                     group.outcome = O_COMMIT if is_commit(body, end - body) else O_ROLLBACK
-                elif may_be_savepoint(body, end - body):
+                elif self.keeps_outcomes and may_be_savepoint(body, end - body):
                     self._pass_savepoint(group, body, end - body, ahead)
         elif code == XID_EVENT and end - body == 8:
             group.has_xid, group.xid, group.outcome = True, u64(body), O_COMMIT
@@ -505,7 +507,7 @@ cdef class EventScanner:
             savepoints = self.open_savepoints()
         rolled_back = savepoints.take(<bytes>(<const char*>sql)[:min(size, LONGEST_SAVEPOINT)])
         if group.segments < 0:
-            group.segments = self.segments.size
+            group.segments = <int32_t>self.segments.size
         missing = group.segments + savepoints.segment + 1 - self.segments.size
         if missing > 0:
             memset(self.segments.grow(missing), 0, missing)
@@ -539,17 +541,11 @@ cdef class EventScanner:
             flags = body[id_size] if end - body >= id_size + 2 else 0
         follow_group(state, code, flags, body, 0)
 
-    cdef void _reset_source(self, Group* group) noexcept nogil:
-        """Set the source of the rows of a group that begins."""
-        group.thread_id = group.segments = -1
-        group.has_xid = group.is_complete = False
-        group.outcome = O_UNKNOWN
-        self.segment = 0
-
     cdef int _new_group(self) except -1 nogil:
         """Begin a group without a GTID event."""
         cdef Group group = self.groups[self.group_count - 1]
-        self._reset_source(&group)
+        _reset_source(&group)
+        self.segment = 0
         group.begin_time = self.event_time
         self._add_group(&group)
         if self.choice is not None:
@@ -601,7 +597,8 @@ cdef class EventScanner:
         cdef GtidFields fields
         if not read_group(&group, code, header, body, end):
             return S_BAD_EVENT
-        self._reset_source(&group)
+        _reset_source(&group)
+        self.segment = 0
         group.begin_time = u32(header)
         if self.keeps_sources and code == MARIADB_GTID_EVENT:
             gtid_fields(&fields, code, body, end)
@@ -782,3 +779,10 @@ cdef class EventScanner:
             return NULL
         self.opened.size += size
         return to
+
+
+cdef inline void _reset_source(Group* group) noexcept nogil:
+    """Set the source of the rows of a group that begins."""
+    group.thread_id = group.segments = -1
+    group.has_xid = group.is_complete = False
+    group.outcome = O_UNKNOWN

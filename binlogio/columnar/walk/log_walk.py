@@ -105,6 +105,7 @@ class LogWalk:
             decompress=ZstdFrames().decompress,
         )
         self._router.keeps_sources = bool(selection.source_columns)
+        self._router.keeps_outcomes = "outcome" in selection.source_columns
         self._router.open_savepoints = Savepoints
         self._router.follows_all = self._definitions.follows_all
         if selection.where:
