@@ -59,8 +59,8 @@ class ReplayFilter(Selection):
     """
 
     rewrite_db: Mapping[str, str] = field(default_factory=dict)
-    rows: RowChoice | None = field(init=False, compare=False, repr=False)
-    """Selects single rows, and remembers the columns that it has found; None: all rows."""
+    rows: RowChoice | None = field(default=None, compare=False, repr=False)
+    """Selects single rows, and remembers the columns that it has found; None: all rows. A copy has the same object."""
 
     def __post_init__(self) -> None:
         """Check the operations, and set `rows`.
@@ -69,12 +69,10 @@ class ReplayFilter(Selection):
             UnsupportedFeature: one is not an operation.
         """
         Selection.__post_init__(self)
-        rows = None
-        if self.chooses_rows:
+        if self.chooses_rows and self.rows is None:
             from binlogio.columnar.row_choice import RowChoice  # noqa: PLC0415 - imports pyarrow
 
-            rows = RowChoice(self, refuses_unknown=True)
-        object.__setattr__(self, "rows", rows)
+            object.__setattr__(self, "rows", RowChoice(self, refuses_unknown=True))
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether a table is selected."""

@@ -675,6 +675,7 @@ class TransactionReader:
                 operations=wanted.operations,
                 condition=wanted.condition,
                 rewrite_db=wanted.rewrite_db,
+                rows=wanted.rows,
             )
             earlier = TransactionReader(reader, self._keys.of(reader), tables)
             for _ in earlier:

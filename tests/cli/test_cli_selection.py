@@ -491,3 +491,16 @@ def test_a_name_as_messages_show_it_selects_this_table(database: str, table: str
 
     assert matches(shown, database, table)
     assert not [other for other in others if matches(shown, *other)]
+
+
+@pytest.mark.parametrize("command", [["undo", "--on-statement", "skip"], ["replay", "--to", "dry-run:"], ["copy"]])
+def test_a_condition_whose_columns_are_there_is_not_reported(command: list[str], tmp_path: Path) -> None:
+    out = [] if command[0] == "replay" else ["--output", str(tmp_path / "out"), "--force"]
+    log = str(FIXTURES / "mysql97" / "incident" / "binlog.000001")
+    texts = {}
+    for column in ("total", "none"):
+        done = CliRunner().invoke(cli, [*command, "-T", "shop.orders", "--where", f"{column} = 1", *out, log])
+        texts[column] = done.stderr
+
+    assert "no table that was read has the columns" not in texts["total"]
+    assert "no table that was read has the columns none of --where" in texts["none"]
