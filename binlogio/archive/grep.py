@@ -1,17 +1,20 @@
-"""Finds row changes whose values match a condition, in an archive of logs.
+"""Finds row changes in an archive of logs, all of them or those whose values match a condition.
 
 `find_changes` first reads only the columns of the condition in all logs, and then all columns of the matching changes.
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary, changes_in, no_note
+from binlogio.archive.row_keys import KeyChoice
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar.record_types import column_names
 from binlogio.dotted_names import dotted_name
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
 def find_changes(
     logs: Iterable[LogFile],
-    condition: str,
+    condition: str | None,
     options: SearchOptions | None = None,
     *,
     wants: Callable[[str, str], bool] | None = None,
@@ -41,7 +44,7 @@ def find_changes(
 
     Args:
         logs: the logs, in order.
-        condition: as in `binlogio.selection.row_condition`.
+        condition: as in `binlogio.selection.row_condition`; None: every change matches.
         options: options of the search.
         wants: returns whether a table, given by schema and name, is searched; None: all tables are searched.
         note: called with a message for each table that has the columns only in some of the logs, and for each log in
@@ -54,31 +57,37 @@ def find_changes(
         OSError: a log cannot be read.
     """
     chosen, counts = options or SearchOptions(), summary or SearchSummary()
-    matcher = _ConditionMatcher(RowCondition(condition), wants, counts)
+    matcher = _ConditionMatcher(None if condition is None else RowCondition(condition), wants, counts)
     reader = MatchReader(matcher, chosen, counts)
     statements = LogStatements(chosen.definitions, chosen.watch)
     for log in logs:
         counts.logs_read += 1
         counts.bytes_read += log.size or 0
-        yield from changes_in(log, reader, matcher, statements, note or no_note)
+        for one in changes_in(log, reader, matcher, statements, note or no_note):
+            yield matcher.with_key(one)
     matcher.finish(note or no_note)
+
+
+_PRIMARY: Final = KeyChoice()
 
 
 class _ConditionMatcher:
     """Compares the rows of tables with a condition."""
 
     def __init__(
-        self, condition: RowCondition, wants: Callable[[str, str], bool] | None, summary: SearchSummary
+        self, condition: RowCondition | None, wants: Callable[[str, str], bool] | None, summary: SearchSummary
     ) -> None:
         self.matched: set[tuple[str, str]] = set()
         self._condition = condition
         self._wants = wants
         self._summary = summary
         self._compared: set[tuple[str, str]] = set()
+        self._keys: dict[tuple[str, str], tuple[str, ...]] = {}
         self._lacking: dict[tuple[str, str], tuple[str, ...]] = {}  # tables that lack a column, and their columns
         self._passed_over: dict[tuple[str, str], tuple[str, ...]] = {}  # those of them with selected rows
         # NULL and NOT must tell a NULL value from a column that is not in the image: this needs all columns.
-        self._takes_all = "NULL" in condition.text.upper() or "NOT" in condition.text.upper()
+        text = "" if condition is None else condition.text.upper()
+        self._takes_all = "NULL" in text or "NOT" in text
 
     def wants(self, schema: str, table: str) -> bool:
         """Return whether a table is searched."""
@@ -87,6 +96,9 @@ class _ConditionMatcher:
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the columns of the condition; empty if the table lacks one; None: all columns."""
         labels, name = tuple(column.label for column in plan.columns), (plan.schema, plan.table)
+        self._keys[name] = _PRIMARY.of(plan)
+        if self._condition is None:
+            return ()
         if not self._condition.columns <= set(labels):
             self._lacking[name] = labels
             return ()
@@ -96,12 +108,14 @@ class _ConditionMatcher:
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
         """Yield the rows of a batch that match."""
         name = batch.column("schema")[0].as_py(), batch.column("table")[0].as_py()
-        if not batch.schema.field("before").type.num_fields:
+        if self._condition is not None and not batch.schema.field("before").type.num_fields:
             self._passed_over[name] = column_names(batch)
             return
         self._compared.add(name)
         self._summary.rows_compared += batch.num_rows
-        hits = np.flatnonzero(self._condition.mask(batch).to_numpy(zero_copy_only=False))
+        hits = np.arange(batch.num_rows)
+        if self._condition is not None:
+            hits = np.flatnonzero(self._condition.mask(batch).to_numpy(zero_copy_only=False))
         if not len(hits):
             return
         self.matched.add(name)
@@ -109,6 +123,13 @@ class _ConditionMatcher:
             batch.column(one).take(pa.array(hits.tolist(), pa.int64())).to_pylist() for one in ("pos", "row")
         )
         yield from map(RowMatch, places, rows, repeat(column_names(batch)))
+
+    def with_key(self, one: RowVersion) -> RowVersion:
+        """Return a change with the key of its row: that after the change, if the log has it."""
+        images = [json.loads(image) for image in (one.before, one.after) if image is not None]
+        values = {name: value for image in images for name, value in image.items()}
+        names = self._keys.get((one.schema, one.table), ())
+        return replace(one, key={name: str(values[name]) for name in names if name in values})
 
     def finish(self, note: Callable[[str], None]) -> None:
         """End the search, and report tables with selected rows that lack a column, which other maps of them have.
@@ -118,6 +139,8 @@ class _ConditionMatcher:
         Raises:
             ConditionError: no table has the columns of the condition.
         """
+        if self._condition is None:
+            return
         columns = ", ".join(sorted(self._condition.columns))
         if self._lacking and not self._compared:
             name, labels = next(iter(self._lacking.items()))

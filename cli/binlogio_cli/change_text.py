@@ -67,7 +67,7 @@ def change_json(one: RowVersion | HistoryStatement) -> str:
 
 
 def change_text(one: RowVersion | HistoryStatement, zone: tzinfo, *, names_table: bool = False) -> Iterator[str]:
-    """Yield the text of a change or a statement; `names_table` adds the table name to changes."""
+    """Yield the text of a change or a statement; `names_table` adds table and key to changes."""
     moment = one.timestamp.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
     op = one.op.upper() if isinstance(one, RowVersion) else "STATEMENT"
     facts = [f"{one.file}:{one.pos}"]
@@ -82,7 +82,7 @@ def change_text(one: RowVersion | HistoryStatement, zone: tzinfo, *, names_table
         facts.append(f"outcome: {one.outcome}")
     yield f"{moment}  {op}  {'  '.join(map(safe, facts))}\n"
     if isinstance(one, RowVersion):
-        for line in _changes(one):
+        for line in _changes(one, names_key=names_table):
             yield f"    {line}\n"
         statement = one.statement
     else:
@@ -94,8 +94,11 @@ def change_text(one: RowVersion | HistoryStatement, zone: tzinfo, *, names_table
     yield "\n"
 
 
-def _changes(one: RowVersion) -> Iterator[str]:
-    """Yield the columns of a change (of an update only the changed ones), then the columns that are not in the log."""
+def _changes(one: RowVersion, *, names_key: bool) -> Iterator[str]:
+    """Yield the columns of a change (of an update only the changed ones), then the columns that are not in the log.
+
+    `names_key` adds the key to updates that do not change it.
+    """
     before, after = (json.loads(image) if image is not None else None for image in (one.before, one.after))
     if before is None or after is None:
         image = before or after or {}
@@ -107,7 +110,7 @@ def _changes(one: RowVersion) -> Iterator[str]:
             old = _value(before[name]) if name in before else _NOT_LOGGED
             if name in after and (name not in before or before[name] != after[name]):
                 yield f"{safe(name)}: {old} -> {_value(after[name])}"
-            elif name in one.key and name not in after:
+            elif name in one.key and (names_key or name not in after):
                 yield f"{safe(name)}: {old}"
     absent = [safe(name) for name in one.columns if name not in image]
     if absent:

@@ -30,7 +30,7 @@ from binlogio.errors import (
     UnsupportedFeature,
     WriterStateError,
 )
-from binlogio_cli.messages import DAMAGE, OK, WRONG_USAGE, error_text, io_error_text, say
+from binlogio_cli.messages import ARGUMENTS, DAMAGE, OK, WRONG_USAGE, error_text, io_error_text, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,6 +96,11 @@ class LazyGroup(click.Group):
         """Write the list of commands for --help without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments, for the command to print another one."""
+        ctx.meta[ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; exit silently if the reader of its output has closed the pipe."""

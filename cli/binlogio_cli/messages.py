@@ -21,6 +21,8 @@ OK: Final = 0
 DAMAGE: Final = 1
 WRONG_USAGE: Final = 2
 
+ARGUMENTS: Final = "binlogio.arguments"
+"""The key of the arguments of the program in `click.Context.meta`."""
 NOTHING_SELECTED: Final = "no event group of the logs is selected by the options"
 
 

@@ -145,3 +145,18 @@ def test_changes_that_were_rolled_back_have_their_outcome() -> None:
     assert sum("outcome: rollback to savepoint" in line for line in lines) == 1
     assert sum("outcome: prepare" in line for line in lines) == 1
     assert sum("  INSERT  " in line and "outcome:" not in line for line in lines) == 1
+
+
+def test_without_a_condition_every_selected_change_is_shown() -> None:
+    log = str(MYSQL / "incident")
+    options = ["grep", "-T", "shop.orders", "--operation", "delete", "--json"]
+    result = CliRunner().invoke(cli, [*options, log])
+    changes = [json.loads(line) for line in result.stdout.splitlines()]
+
+    assert [one["before"]["id"] for one in changes] == [1002, 1003, 1005, 1006]
+    assert [one["key"] for one in changes] == [{"id": str(number)} for number in (1002, 1003, 1005, 1006)]
+    assert "undo --include-gtids acb68dd1-e6e6-11f1-a4d2-02fc00000001:10 --preview" in result.stderr
+    assert CliRunner().invoke(cli, [*options, "--where", "id > 0", log]).stdout == result.stdout
+    refused = CliRunner().invoke(cli, ["grep", "no such file"])
+    assert (refused.exit_code, "name the logs" in refused.stderr) == (2, True)
+    assert CliRunner().invoke(cli, ["grep", "id > 0", "--where", "id > 0", log]).exit_code == 2

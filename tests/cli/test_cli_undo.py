@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -211,3 +212,30 @@ def test_damage_after_the_reversed_changes_is_a_note(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "1 rows, 1 changes" in result.stderr
     assert "later changes of the reversed rows are not looked for after this: " in result.stderr
+
+
+def test_preview_shows_rows_as_they_are_and_as_they_would_be_and_the_next_command() -> None:
+    log = MYSQL / "incident"
+    options = ("--on-statement", "skip", "-T", "shop.orders", "--where", "id = 1004", "--time-zone", "UTC")
+    result = run(*options, "--preview", log)
+    changes = [line.split()[3:5] for line in result.stdout.splitlines() if line.startswith("20")]
+
+    assert result.exit_code == 0
+    assert changes == [["UPDATE", "shop.orders"], ["DELETE", "shop.orders"]]
+    assert '    id: 1004\n    total: "199.00" -> "250.00"\n    status: "paid" -> "new"\n' in result.stdout
+    assert "SET @" not in result.stdout
+    assert result.stderr.splitlines()[-1] == "binlogio:   mysql --binary-mode < undo.sql"
+    command = f"binlogio:   binlogio undo {shlex.join(map(str, (*options, log)))} --output undo.sql"
+    assert result.stderr.splitlines()[-2] == command
+
+
+def test_preview_says_how_many_rows_are_not_shown(tmp_path: Path) -> None:
+    with binlogio.BinlogWriter(tmp_path / "binlog") as writer, writer.session() as session:
+        table = binlogio.TableDefinition("d", "t", (binlogio.ColumnDefinition("id", "int"),), ("id",))
+        session.execute(binlogio.Statement("INSERT", [binlogio.Insert(table, [(number,) for number in range(50)])]))
+    result = run("--preview", tmp_path)
+
+    assert result.stdout.count("DELETE  d.t") == 20
+    assert "id: 49" in result.stdout
+    assert "d.t: 30 older changes are not shown" in result.stdout
+    assert run("--preview", "--output", tmp_path / "x", tmp_path).exit_code == 2

@@ -16,7 +16,7 @@ from binlogio.replay.undo.inverse import WholeImages
 from binlogio.replay.undo.outputs import KINDS
 from binlogio_cli.messages import Refusal, error_text, say, say_missing, say_torn_tails
 from binlogio_cli.options import OutputPath, ignore_missing_logs_option
-from binlogio_cli.output import STDOUT, OutputFile, force_option, output_option, quiet_option
+from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched, watched_logs
 from binlogio_cli.selection import (
     Reading,
@@ -78,6 +78,11 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
     help="What the SQL does about a row that is gone, or in which others changed the same columns since: stop with an "
     "error; skip it, and count it; or overwrite it.",
 )
+@click.option(
+    "--preview",
+    is_flag=True,
+    help="Show the reversed rows as they are after the changes and as they would be, and write no undo.",
+)
 @ignore_missing_logs_option
 @selection_options
 @rewrite_option
@@ -114,8 +119,10 @@ def command(
         writer = BinlogFile()
         if on_changed != OnChanged.STOP.value:
             raise Refusal("--on-changed is for SQL: a server that applies a log does not compare the columns")
-        if output in (None, STDOUT) and sys.stdout.isatty():
+        if output in (None, STDOUT) and sys.stdout.isatty() and not options["preview"]:
             raise Refusal("--format binlog needs a pipe or --output: a log is not text")
+    if options["preview"] and output not in (None, STDOUT):
+        raise click.UsageError("--preview writes no undo: leave out --output")
     with reading.open(files) as reader:
         wanted = replay_filter(selection, reader.files, options["rewrite_db"])
         inputs = (*reader.files, *files, *reading.other_inputs)
@@ -132,7 +139,9 @@ def command(
             )
         with ready:
             _say_later_changes(ready, reader, selection, reading, wanted, is_shown=not options["quiet"])
-            if form == "binlog" and target.path is not None and not ready.summary.transactions:
+            if options["preview"]:
+                _show_preview(ready, reader, selection, reading, wanted, target)
+            elif form == "binlog" and target.path is not None and not ready.summary.transactions:
                 say(f"nothing is reversed: {output} is not written, since the log would be empty")
             else:
                 _write(ready, target)
@@ -140,7 +149,38 @@ def command(
             if not isinstance(writer, SqlScript):
                 _say_whole_images(writer.whole_images, ready.summary)
             say_columns(wanted.rows)
+            if options["preview"] and ready.summary.transactions:
+                from binlogio_cli.undo_preview import say_commands  # noqa: PLC0415 - imports pyarrow
+
+                say_commands(reader)
             return say_missing(ready.summary.missing)
+
+
+def _show_preview(
+    ready: Undo,
+    reader: BinlogReader,
+    selection: Selection,
+    reading: Reading,
+    wanted: ReplayFilter,
+    target: OutputFile,
+) -> None:
+    """Print the rows as they are and as they would be.
+
+    Raises:
+        BinlogError, OSError: a log cannot be read.
+    """
+    from binlogio_cli.undo_preview import show_preview  # noqa: PLC0415 - imports pyarrow
+
+    tables = ready.tables
+    with open_output(target) as stream:
+        show_preview(
+            ready,
+            reader,
+            selection,
+            reading,
+            lambda schema, table: (wanted.schema(schema), table) in tables,
+            stream,
+        )
 
 
 def _write(ready: Undo, target: OutputFile) -> None:

@@ -1,0 +1,78 @@
+"""`undo --preview`: prints the rows as they are after the reversed changes and as they would be, and the next commands.
+
+The changes are those that `grep` finds, with before and after image exchanged.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from binlogio.archive.found_rows import SearchOptions
+from binlogio.archive.grep import find_changes
+from binlogio.dotted_names import dotted_name
+from binlogio.selection.event_filter import EventFilter, Range
+from binlogio_cli.change_text import change_text
+from binlogio_cli.messages import ARGUMENTS, say
+from binlogio_cli.output import Output
+from binlogio_cli.selection import output_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binlogio.archive.found_rows import RowVersion
+    from binlogio.reader import BinlogReader
+    from binlogio.replay.undo import Undo
+    from binlogio.selection.selection import Selection
+    from binlogio_cli.selection import Reading
+
+_MOST_ROWS: Final = 20  # shown of each table
+_OPPOSITE: Final = {"insert": "delete", "update": "update", "delete": "insert"}
+_SCRIPT: Final = "undo.sql"
+
+
+def show_preview(
+    ready: Undo,
+    reader: BinlogReader,
+    selection: Selection,
+    reading: Reading,
+    wants: Callable[[str, str], bool],
+    stream: Output,
+) -> None:
+    """Print what the undo would do to rows, newest first.
+
+    Raises:
+        BinlogError, OSError: a log cannot be read.
+    """
+    within = {log.name: Range(0, 0) for log in reader.logs}
+    within |= {name: Range(min(places), max(places) + 1) for name, places in ready.places.items() if places}
+    places = {name: set(found) for name, found in ready.places.items()}
+    where = EventFilter(ops=selection.operations)
+    options = SearchOptions(where=where, within=within, **{**reading.options, "keyring": reader.keyring})
+    condition = None if selection.condition is None else selection.condition.text
+    shown: dict[str, deque[RowVersion]] = {}
+    counts: Counter[str] = Counter()
+    for one in find_changes(reader.logs, condition, options, wants=wants, note=say) if places else ():
+        if one.pos in places.get(one.file, ()):
+            name = dotted_name(one.schema, one.table)
+            counts[name] += 1
+            shown.setdefault(name, deque(maxlen=_MOST_ROWS)).append(one)
+    for name, changes in sorted(shown.items()):
+        for one in reversed(changes):
+            inverse = replace(one, op=_OPPOSITE[one.op], before=one.after, after=one.before)
+            stream.write_all(change_text(inverse, output_zone(), names_table=True))
+        if counts[name] > len(changes):
+            stream.write(f"{name}: {counts[name] - len(changes)} older changes are not shown\n\n")
+
+
+def say_commands(reader: BinlogReader) -> None:
+    """Print the commands that write and apply the undo."""
+    arguments = click.get_current_context().meta.get(ARGUMENTS, ())
+    client = "mariadb" if reader.context.is_mariadb else "mysql"
+    say("this was a preview; the undo is written and applied by")
+    say(f"  {shlex.join(['binlogio', *(one for one in arguments if one != '--preview'), '--output', _SCRIPT])}")
+    say(f"  {client} --binary-mode < {_SCRIPT}")
