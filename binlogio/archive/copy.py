@@ -466,6 +466,8 @@ class LogCopier:
 
     def finish(self) -> None:
         """End the last new log. If nothing was copied, one log without groups is written."""
+        if self._options.wanted.rows is not None:
+            self._options.wanted.rows.check_columns()
         self.summary.unmatched = self._editor.unmatched
         self.summary.repeated = self._state.count_repeated()
         if self._log is None:

@@ -18,7 +18,6 @@ from binlogio.archive.row_keys import KeyChoice
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar.record_types import column_names
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import ConditionError
 from binlogio.selection.row_condition import RowCondition
 
 if TYPE_CHECKING:
@@ -143,11 +142,7 @@ class _ConditionMatcher:
             return
         columns = ", ".join(sorted(self._condition.columns))
         if self._lacking and not self._compared:
-            name, labels = next(iter(self._lacking.items()))
-            raise ConditionError(
-                f"no table that is searched has the columns {columns}",
-                hint=f"{dotted_name(*name)} has {', '.join(labels)}",
-            )
+            raise self._condition.no_table({dotted_name(*name): labels for name, labels in self._lacking.items()})
         unnamed = {name for name, labels in self._passed_over.items() if "@1" in labels}
         self._summary.is_complete = not unnamed
         for name in sorted((self._compared & self._passed_over.keys()) | unnamed):

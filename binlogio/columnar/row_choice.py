@@ -38,6 +38,7 @@ class RowChoice:
         self.condition: Final = selection.condition
         self.found_columns = selection.condition is None
         self.unnamed: set[str] = set()
+        self._lacking: dict[str, list[str]] = {}  # columns of tables that lack one of the condition
         self._refuses_unknown = refuses_unknown
         self._types: dict[int, tuple[TablePlan, RecordType | None]] = {}  # by id(plan): hashing a plan is slow
 
@@ -76,6 +77,15 @@ class RowChoice:
         rows = rows_of(event, plan)
         return replace(event, images=b"".join(row for row, is_wanted in zip(rows, mask, strict=True) if is_wanted))
 
+    def check_columns(self) -> None:
+        """Check, after all rows, that a table had the columns of the condition, if any was compared with it.
+
+        Raises:
+            ConditionError: no table had them.
+        """
+        if self.condition is not None and self._lacking and not self.found_columns:
+            raise self.condition.no_table(self._lacking)
+
     def _type_of(self, plan: TablePlan, condition: RowCondition) -> RecordType | None:
         """Return the columns of the condition; None if the table lacks one."""
         found = self._types.get(id(plan))
@@ -89,13 +99,17 @@ class RowChoice:
         return found[1]
 
     def _is_about(self, plan: TablePlan, condition: RowCondition) -> bool:
+        labels = [column.label for column in plan.columns]
         try:
-            return condition.is_about(plan.full_name, {column.label for column in plan.columns})
+            is_about = condition.is_about(plan.full_name, labels)
         except ConditionError:
             if self._refuses_unknown:
                 raise
             self.unnamed.add(plan.full_name)
             return False
+        if not is_about:
+            self._lacking[plan.full_name] = labels
+        return is_about
 
 
 def _check_columns(event: RowsEvent, kind: RecordType) -> None:

@@ -414,11 +414,11 @@ class TableBatches:
         if condition is None:
             yield from batches
             return
-        found, lacking = False, None
+        found, lacking = False, {}
         for table, batch in batches:
             names = [one.name for one in batch.schema.field("before").type]
             if not condition.is_about(table, names):
-                lacking = lacking or batch.slice(0, 1)
+                lacking[table] = names
                 continue
             found, missing = True, [name for name in self._chosen or () if name not in names]
             if missing and not may_lack_columns:
@@ -428,8 +428,8 @@ class TableBatches:
             kept = condition.filter(batch)
             if kept.num_rows:
                 yield table, _with_columns(kept, self._chosen)
-        if lacking is not None and not found:
-            condition.mask(lacking)  # raises the error, which names the columns
+        if lacking and not found:
+            raise condition.no_table(lacking)
 
     def mixed(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield batches of all tables, with JSON images, in the order of the log.

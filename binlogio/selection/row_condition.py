@@ -124,6 +124,19 @@ class RowCondition:
             )
         return False
 
+    def no_table(self, tables: Mapping[str, Collection[str]]) -> ConditionError:
+        """Return the error that no table has all columns of the condition; `tables` are the columns of each by name."""
+        table, labels = min(tables.items(), key=lambda one: len(self.columns - {*one[1]}))
+        missing = sorted(self.columns - {*labels})
+        folded = {label.casefold(): label for label in labels}
+        near = folded.get(missing[0].casefold()) or next(iter(difflib.get_close_matches(missing[0], labels, 1)), None)
+        return ConditionError(
+            f"no table that was read has the column{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
+            expected=f"columns such as those of {table}: {', '.join(labels)}",
+            hint="names are compared with case, and texts are in quotes"
+            + ("" if near is None else f"; did you mean {near}?"),
+        )
+
     def mask(self, batch: pa.RecordBatch, positions: Mapping[str, int] | None = None) -> pa.BooleanArray:
         """Return for each change of a batch whether it matches: a boolean array without nulls.
 

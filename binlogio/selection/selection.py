@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import PositionError, UnsupportedFeature
 from binlogio.frozen import dataclass
+from binlogio.options import Position
 from binlogio.selection.event_filter import (
     HIGHEST,
     LOWEST,
     OPERATIONS,
+    AllExcept,
     EventFilter,
     Range,
     check_values,
@@ -28,10 +30,31 @@ from binlogio.selection.table_names import TableNames, named_in
 if TYPE_CHECKING:
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio.gtid import Gtid, MariadbGtid
-    from binlogio.options import Position
     from binlogio.schema.ddl.catalogue import TableName
-    from binlogio.selection.event_filter import AllExcept, Gtids, Operation
+    from binlogio.selection.event_filter import Gtids, Operation
     from binlogio.selection.row_condition import RowCondition
+
+
+_SECONDS: Final = "seconds since 1970"
+_GLOBS: Final = "a tuple of globs"
+_GTIDS: Final = "GtidSet.parse(text) or MariadbGtidSet.parse(text)"
+_POSITION: Final = "Position(file, offset)"
+_KINDS: Final[tuple[tuple[str, type | tuple[type, ...], str], ...]] = (
+    ("start_time", int, _SECONDS),
+    ("stop_time", int, _SECONDS),
+    ("include_gtids", object, _GTIDS),
+    ("exclude_gtids", object, _GTIDS),
+    ("after_gtids", object, "GtidSet.parse(text) or MariadbGtidPosition.parse(text)"),
+    ("up_to_gtids", object, "GtidSet.parse(text) or MariadbGtidPosition.parse(text)"),
+    ("server_ids", (frozenset, AllExcept), "a frozenset of numbers, or AllExcept"),
+    ("databases", tuple, _GLOBS),
+    ("tables", tuple, _GLOBS),
+    ("exclude_tables", tuple, _GLOBS),
+    ("start", Position, _POSITION),
+    ("stop", Position, _POSITION),
+    ("operations", (frozenset, set), "a frozenset of operations"),
+    ("condition", object, "RowCondition(text)"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +98,15 @@ class Selection:
     condition: RowCondition | None = None
 
     def __post_init__(self) -> None:
-        """Check the operations.
+        """Check the values.
 
         Raises:
-            UnsupportedFeature: one is not an operation.
+            UnsupportedFeature: a value of another type, or an unknown operation.
         """
+        for name, kinds, expected in _KINDS:
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, str) or not isinstance(value, kinds)):
+                raise UnsupportedFeature("another type is needed", field=name, expected=expected, found=repr(value))
         check_values("operations", self.operations or (), OPERATIONS)
 
     def __bool__(self) -> bool:

@@ -63,7 +63,7 @@ _DIGITS: Final = r"(\d+)(\.\d+)?"
 _PARTS: Final = (
     r"(\d{2}|\d{4})[^\w\s](\d{1,2})[^\w\s](\d{1,2})"
     r"(?:(?:\s+|T)(\d{1,2})(?:[^\w\s](\d{1,2})(?:[^\w\s](\d{1,2})(\.\d+)?)?)?)?"
-    r"\s*(Z|[+-]\d\d:?\d\d)?"
+    r"\s*(Z|UTC|[+-]\d\d:?\d\d)?"
 )
 _AGO: Final = (
     r"-(\d+)\s*(s|m|h|d|seconds?|minutes?|hours?|days?)|(\d+)\s*(s|m|h|d|seconds?|minutes?|hours?|days?)\s+ago"
@@ -198,7 +198,7 @@ def _moment(parts: list[str], fraction: str | None, zone: str | None) -> datetim
     moment += timedelta(microseconds=round(float(f"0{fraction}") * 1e6) if fraction else 0)
     if zone is None:
         return moment
-    minutes = 0 if zone in "Zz" else int(zone[1:3]) * 60 + int(zone[-2:])
+    minutes = 0 if zone.upper() in ("Z", "UTC") else int(zone[1:3]) * 60 + int(zone[-2:])
     return moment.replace(tzinfo=timezone(timedelta(minutes=-minutes if zone[0] == "-" else minutes)))
 
 
@@ -319,8 +319,10 @@ def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
     check_names(reader.logs, reader.keyring, wanted.names)
 
 
-def check_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNames) -> None:
+def check_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNames, *, is_option: bool = True) -> None:
     """Check, before anything is written, that the logs have the selected databases and tables.
+
+    `is_option` is False for a table that is an argument.
 
     Raises:
         Refusal: a glob matches nothing in the logs.
@@ -335,17 +337,22 @@ def check_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNa
         return
     option, what = ("--database", "database") if unknown.kind == "schema" else ("--table", "table")
     more = ", ..." if len(unknown.names) > len(unknown.nearest) else ""
+    several = f"; repeat {option} for several {what}s" if "," in unknown.glob else ""
+    hint = f"; leave out the option to select all {what}s{several}" if is_option else ""
     raise Refusal(
-        f"{option} {unknown.glob}: no event of the logs matches this {what}, found"
-        f" {', '.join(unknown.nearest) + more or 'no rows'}"
-        f" (names are case-sensitive; leave out the option to select all {what}s)"
+        f"{f'{option} ' if is_option else ''}{unknown.glob}: no event of the logs matches this {what}, found"
+        f" {', '.join(unknown.nearest) + more or 'no rows'} (names are case-sensitive{hint})"
     )
 
 
 def say_columns(rows: RowChoice | None) -> bool:
-    """Report a condition with columns that no table has, and tables without names; return True if there are no such."""
-    if rows is not None and not rows.found_columns and rows.condition is not None:
-        say(f"warning: no table that was read has the columns {', '.join(sorted(rows.condition.columns))} of --where")
+    """Report tables without names of columns; return True if there are no such.
+
+    Raises:
+        ConditionError: no table had the columns of the condition.
+    """
+    if rows is not None:
+        rows.check_columns()
     for table in () if rows is None else sorted(rows.unnamed):
         say(f"{table}: rows were not compared with --where, because its columns have no names: --table-definitions")
     return rows is None or not rows.unnamed
@@ -500,8 +507,8 @@ _SELECTION: Final = (
         "--start-datetime",
         metavar="TIME",
         callback=_parse_time,
-        help="Skip event groups that begin before this time: '2026-11-20 12:00:00', 20261120120000, ISO 8601, or "
-        "seconds since 1970.",
+        help="Skip event groups that begin before this time: '2026-11-20 12:00:00', -2h, 'yesterday 12:00', ISO 8601, "
+        "20261120120000, or seconds since 1970.",
     ),
     click.option(
         "--stop-datetime",

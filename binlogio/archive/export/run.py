@@ -253,6 +253,7 @@ def export(
             ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
         _check_logs(ranges, in_order=latest)
         rows: Counter[str] = Counter()
+        lacking = set() if columns is None or target.ledger.logs else set(columns)
         if latest:
             batches = _latest(rows_of, ranges, watch, ring, key, verify_checksum=verify_checksum)
         else:
@@ -261,6 +262,10 @@ def export(
             check_names(table, batch.schema, target.ledger.named)
             target.write(table, batch)
             rows[table] += batch.num_rows
+            if lacking:
+                lacking -= {*(batch.schema if latest else batch.schema.field("before").type).names}
+        if rows and lacking:
+            raise ExportError("no table has the column", field="columns", found=", ".join(sorted(lacking)))
         target.ledger.gtids = servers.to_json()
         files = target.finish(_progress_of(ranges, ring, read))
     return ExportSummary(

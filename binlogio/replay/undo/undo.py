@@ -203,6 +203,8 @@ def undo(
         rest = replace(wanted, start=None, stop=None)
         transactions = TransactionReader(reader, keys, rest, skipped, bounds, ignore_missing_logs=ignore_missing_logs)
         ready.read(transactions, on_statement, watch)
+        if wanted.rows is not None:
+            wanted.rows.check_columns()
     except BaseException:
         ready.close()
         raise

@@ -80,9 +80,8 @@ def command(
     say(f"{count} changes match in {summary.logs_read} logs; {summary.rows_compared} changes were compared")
     if gtids and None not in gtids and len(gtids) <= _FEW:
         undo = ["binlogio", "undo", "--include-gtids", ",".join(map(str, gtids)), "--preview", *files]
-        say(
-            f"what an undo of {'this transaction' if len(gtids) == 1 else 'these transactions'} would change: {shlex.join(undo)}"
-        )
+        which = "this transaction" if len(gtids) == 1 else "these transactions"
+        say(f"what an undo of {which} would change: {shlex.join(undo)}")
     code = say_gaps(logs, options["keyring"])
     return code if summary.is_complete else DAMAGE
 
@@ -94,8 +93,15 @@ def _condition_and_files(arguments: tuple[str, ...]) -> tuple[str | None, tuple[
         UsageError: no log is named.
     """
     first = arguments[0]
-    if first == STDOUT or "://" in first or os.path.exists(first) or glob(first):  # noqa: PTH110, PTH207 - also URIs
+    if _names_logs(first):
+        for other in arguments[1:]:
+            if not _names_logs(other) and " " in other:
+                raise click.UsageError(f"{other}: there is no such file; a condition is the first argument")
         return None, arguments
     if len(arguments) == 1:
         raise click.UsageError(f"{first}: there is no such file; after a condition, name the logs")
     return first, arguments[1:]
+
+
+def _names_logs(text: str) -> bool:
+    return text == STDOUT or "://" in text or os.path.exists(text) or bool(glob(text))  # noqa: PTH110, PTH207 - or URIs

@@ -100,7 +100,7 @@ def command(
                 else:
                     stream.write_all(change_text(one, output_zone()))
             if not (summary.rows_compared or summary.statements):  # an index is not read for all tables
-                check_names(logs, options.keyring, TableNames(tables=(canonical_name(table),)))
+                check_names(logs, options.keyring, TableNames(tables=(canonical_name(table),)), is_option=False)
         except KeyRefused as exc:
             raise Refusal(str(exc)) from exc
     say(_report(table, key, summary))

@@ -141,11 +141,13 @@ def command(
             _say_later_changes(ready, reader, selection, reading, wanted, is_shown=not options["quiet"])
             if options["preview"]:
                 _show_preview(ready, reader, selection, reading, wanted, target)
-            elif form == "binlog" and target.path is not None and not ready.summary.transactions:
-                say(f"nothing is reversed: {output} is not written, since the log would be empty")
+            elif target.path is not None and not ready.summary.transactions:
+                say(f"nothing is reversed: {output} is not written, since it would be empty")
             else:
                 _write(ready, target)
             _report(ready.summary, reader)
+            if selection and not ready.summary.transactions:
+                say("no row change of the logs is selected by the options")
             if not isinstance(writer, SqlScript):
                 _say_whole_images(writer.whole_images, ready.summary)
             say_columns(wanted.rows)
