@@ -89,6 +89,7 @@ def find_later_changes(
     options: SearchOptions,
     found: dict[str, TableChanges],
     condition: RowCondition | None = None,
+    operations: Collection[str] | None = None,
 ) -> None:
     """Add the later changes of the rows of chosen events to `found`, by `schema.table`.
 
@@ -99,13 +100,14 @@ def find_later_changes(
         options: options of the search.
         found: the result, which is filled during the search.
         condition: the rows of the chosen events that are chosen; None: all.
+        operations: the operations that are chosen; events of a compressed transaction have one offset. None: all.
 
     Raises:
         BinlogError: a log is damaged, or a stream. The changes before are in `found`.
         OSError: a log cannot be read.
     """
     summary = SearchSummary()
-    matcher = _LaterMatcher(chosen, wants, found, condition)
+    matcher = _LaterMatcher(chosen, wants, found, condition, operations)
     reader = MatchReader(matcher, options, summary)
     statements = LogStatements(options.definitions, options.watch)
     has_begun = False
@@ -128,8 +130,10 @@ class _LaterMatcher:
         wants: Callable[[str, str], bool],
         found: dict[str, TableChanges],
         condition: RowCondition | None,
+        operations: Collection[str] | None,
     ) -> None:
         self.wants: Final = wants
+        self._operations = None if operations is None else pa.array(sorted(operations))
         self.matched: set[tuple[str, str]] = set()
         self._chosen = chosen
         self._log = ""
@@ -155,6 +159,8 @@ class _LaterMatcher:
         name = batch.column("schema")[0].as_py(), batch.column("table")[0].as_py()
         places = batch.column("pos").to_numpy()
         is_chosen = np.isin(places, self._places)
+        if self._operations is not None and is_chosen.any():
+            is_chosen &= pc.is_in(batch.column("op"), self._operations).to_numpy(zero_copy_only=False)
         if self._condition is not None and is_chosen.any():
             is_chosen &= self._condition.mask(batch).to_numpy(zero_copy_only=False)
         known = self._codes.get(name, _NO_CODES)

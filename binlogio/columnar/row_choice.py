@@ -59,7 +59,7 @@ class RowChoice:
         if kind is None:
             return None
         if self._refuses_unknown:
-            _check_columns(event, kind)
+            _check_columns(event, kind, self.condition)
         images = row_images(event, plan, kind, changes=row_changes(event, plan))
         count = len(images)
         bitmaps = [pa.array([bitmap] * count, pa.binary()) for bitmap in present_bitmaps(event)]
@@ -112,19 +112,24 @@ class RowChoice:
         return is_about
 
 
-def _check_columns(event: RowsEvent, kind: RecordType) -> None:
-    """Raise if a column of the condition is in no image of the event.
+def _check_columns(event: RowsEvent, kind: RecordType, condition: RowCondition) -> None:
+    """Raise if an image of the event lacks a column that the condition compares in it.
+
+    A column that the after image of an update lacks has not changed: only the before image has to have it.
 
     Raises:
         UnsupportedFeature: a column is missing.
     """
-    bits = 0
-    for bitmap in present_bitmaps(event):
-        bits |= int.from_bytes(bitmap or b"", "little")
-    lacking = [column.label for column in kind.columns if not bits >> column.position & 1]
-    if lacking:
+    images = [
+        None
+        if bitmap is None
+        else {one.label for one in kind.columns if int.from_bytes(bitmap, "little") >> one.position & 1}
+        for bitmap in present_bitmaps(event)
+    ]
+    lacking = condition.missing_in(*images)
+    if lacking is not None:
         raise UnsupportedFeature(
-            f"the condition needs column {lacking[0]}, which these rows do not have in the log",
+            f"the condition needs column {lacking}, which these rows do not have in the log",
             offset=event.header.offset,
             event_type=event_name(event.header.type_code),
             hint="the source needs binlog_row_image=FULL; or leave the column out of the condition",

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from binlogio.columnar.splits.group_scan import check_group_bound
 from binlogio.columnar.splits.skipped_events import SkippedEvent, skipped_events
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.dotted_names import dotted_name, split_name
@@ -134,7 +135,8 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
     """Return the start and stop of a filter as places in the logs of a reader.
 
     Raises:
-        PositionError: a position is in none of the logs, or no event starts there, or the stop is before the start.
+        PositionError: a position is in none of the logs, or no event starts there, or it is inside an event group, or
+            the stop is before the start.
         OSError, BinlogError: the log cannot be read.
     """
     start = BEGINNING if wanted.start is None else _place(reader, wanted.start, "start")
@@ -173,7 +175,9 @@ def place_in(logs: Sequence[LogFile], position: Position, what: str) -> LogPlace
 
 def _place(reader: BinlogReader, position: Position, what: str) -> LogPlace:
     reader.check_start(position)
-    return place_in(reader.logs, position, what)
+    place = place_in(reader.logs, position, what)
+    check_group_bound(reader.logs[place.number], place.offset, reader.keyring)
+    return place
 
 
 def _text(position: Position | None) -> str:

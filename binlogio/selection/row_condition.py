@@ -108,6 +108,7 @@ class RowCondition:
         columns = list(_columns(self._root))
         self.columns: Final = frozenset(column.name for column in columns)
         self._names_images = any(column.image for column in columns)
+        self._of_images = {(column.image, column.name) for column in columns}
 
     def is_about(self, table: str, labels: Collection[str]) -> bool:
         """Return whether a table has all columns of the condition; rows of others do not match.
@@ -123,6 +124,17 @@ class RowCondition:
                 hint=Hint.UNNAMED_COLUMNS,
             )
         return False
+
+    def missing_in(self, has_before: Collection[str] | None, has_after: Collection[str] | None) -> str | None:
+        """Return a column without which the rows of an event cannot be compared; None: they can be.
+
+        The arguments are the columns of its images; None: the event has no such image.
+        """
+        for image, name in sorted(self._of_images, key=str):
+            first = has_after if image == AFTER or has_before is None else has_before
+            if first is not None and name not in first:
+                return name
+        return None
 
     def no_table(self, tables: Mapping[str, Collection[str]]) -> ConditionError:
         """Return the error that no table has all columns of the condition; `tables` are the columns of each by name."""

@@ -144,6 +144,12 @@ class Selection:
         last = _number_of("stop", self.stop, files, len(files) - 1)
         if last < first:
             raise PositionError("the stop position is in a log before that of the start position")
+        if first == last and self.start is not None and self.stop is not None and self.stop.offset < self.start.offset:
+            raise PositionError(
+                "the stop position is before the start position",
+                expected=f"an offset of at least {self.start.offset}",
+                found=self.stop.offset,
+            )
         return files[first : last + 1]
 
     def ranges(self, files: tuple[str, ...]) -> dict[str, Range]:
@@ -252,7 +258,12 @@ def _number_of(end: str, position: Position | None, files: tuple[str, ...], defa
     if position is None or not position.file:
         return default
     name = position.file.rpartition("/")[2]
-    numbers = [number for number, file in enumerate(files) if file.rpartition("/")[2] == name]
+    bases = [file.rpartition("/")[2] for file in files]
+    numbers = [number for number, base in enumerate(bases) if base == name] or [
+        number
+        for number, base in enumerate(bases)
+        if base.rpartition(".")[0] == name  # compressed: binlog.000001.gz
+    ]
     if len(numbers) != 1:
         raise PositionError(
             f"the log of the {end} position is not one of the logs",

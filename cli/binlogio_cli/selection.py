@@ -252,15 +252,18 @@ def selected_logs(selection: Selection, logs: Sequence[LogFile]) -> list[LogFile
 
 
 def check_positions(selection: Selection, logs: Sequence[LogFile], keyring: Keyring | None) -> None:
-    """Check that an event starts at the start and stop positions, in the first and last of `logs`.
+    """Check that the start and stop positions, in the first and last of `logs`, are bounds of event groups.
 
     Raises:
-        PositionError: no event starts at a position.
+        PositionError: no event starts at a position, or it is inside an event group.
         OSError, BinlogError: a log cannot be read.
     """
     for offset, log in ((selection.start_offset, logs[0]), (selection.stop_offset, logs[-1])):
         if offset is not None:
+            from binlogio.columnar.splits.group_scan import check_group_bound  # noqa: PLC0415 - seldom needed
+
             check_event_start(log, offset, keyring)
+            check_group_bound(log, offset, keyring)
 
 
 def row_choice(selection: Selection) -> RowChoice | None:

@@ -164,11 +164,17 @@ def test_gtids_of_the_other_vendor_are_in_no_transaction() -> None:
     assert [line for line in json_of("--include-gtids", "0-1-99", GTID_ON) if _is_gtid(line)] == []
 
 
-def test_positions_cut_between_events() -> None:
-    """The format description is there in any case."""
-    lines = json_of("--start-position", "235", "--stop-position", "584", GTID_ON)
+def test_positions_cut_between_event_groups() -> None:
+    """The format description is there in any case. Inside of a group a position is refused, with the bounds."""
+    lines = json_of("--start-position", "349", "--stop-position", "584", GTID_ON)
+    places = [line["pos"] for line in lines]
 
-    assert [line["pos"] for line in lines] == [4, 235, 349, 426]
+    assert places[:2] == [4, 349]
+    assert max(places) < 584
+    for option in ("--start-position", "--stop-position"):
+        inside = CliRunner().invoke(cli, ["dump", option, "235", str(GTID_ON)])
+        assert inside.exit_code == 2
+        assert "235 is inside an event group, expected 158, where it begins, or 349, where it ends" in inside.stderr
 
 
 def test_times_choose_whole_groups(tmp_path: Path) -> None:

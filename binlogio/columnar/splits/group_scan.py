@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.splits.split_bounds import is_one_piece
+from binlogio.columnar.splits.split_bounds import group_around, is_one_piece
 from binlogio.columnar.windows import Window, least_for
-from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS
-from binlogio.errors import BinlogFormatError
+from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS, HEADER_SIZE, TYPE_CODE_AT
+from binlogio.errors import BinlogError, BinlogFormatError, PositionError
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
@@ -55,6 +55,48 @@ def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyri
     finally:
         opened.close()
     yield Split(start, within.end)
+
+
+def check_group_bound(log: LogFile, offset: int, keyring: Keyring | None = None) -> None:
+    """Check that an event that starts at `offset` (bytes from the start of the log) is not inside an event group.
+
+    Damage before the event, and streams, are not examined: a reader raises the error.
+
+    Raises:
+        PositionError: it is; the message has the bounds of the group.
+        OSError, UnsupportedFeature: the log cannot be read.
+    """
+    if log.stream is not None or offset <= len(BINLOG_MAGIC):
+        return
+    opened = log.open(keyring)
+    try:
+        if opened.seekable:
+            opened.seek(offset)
+            header = opened.read(HEADER_SIZE)
+            if len(header) < HEADER_SIZE or header[TYPE_CODE_AT] in GROUP_STARTS:
+                return
+    finally:
+        opened.close()
+    begin = group_around(log, offset - 1, keyring) if is_compiled() else None
+    options = ReadOptions(verify_checksum=False, open_payloads=False, start_offset=begin or None)
+    with BinlogReader([log], options, keyring=keyring) as reader:
+        try:
+            for group in reader.groups():
+                end = offset
+                for _ in group:
+                    end = reader.position.offset
+                if group.begin < offset < end:
+                    raise PositionError(
+                        f"{offset} is inside an event group",
+                        file=log.name,
+                        expected=f"{group.begin}, where it begins, or {end}, where it ends",
+                    )
+                if end >= offset:
+                    return
+        except PositionError:
+            raise
+        except BinlogError:
+            return
 
 
 def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None) -> int:

@@ -35,6 +35,7 @@ from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
     Reading,
     check_names,
+    check_positions,
     files_argument,
     output_zone,
     reading_options,
@@ -284,6 +285,7 @@ class Dumping:
             logs = selection.logs(tuple(log.name for log in find_logs(files)))
         reader = self._open(logs, selection.start_offset)
         if not self._options["follow"]:  # a table may still come
+            check_positions(selection, reader.logs, reader.keyring)
             check_names(reader.logs if logs is files else find_logs(files), reader.keyring, selection.names)
         return reader
 

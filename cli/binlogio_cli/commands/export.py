@@ -16,7 +16,14 @@ from binlogio_cli.messages import say, say_missing
 from binlogio_cli.options import ignore_missing_logs_option
 from binlogio_cli.output import output_option, quiet_option
 from binlogio_cli.progress import watched_logs
-from binlogio_cli.selection import check_names, files_argument, reading_options, selected_logs, selection_options
+from binlogio_cli.selection import (
+    check_names,
+    check_positions,
+    files_argument,
+    reading_options,
+    selected_logs,
+    selection_options,
+)
 
 if TYPE_CHECKING:
     from binlogio.archive.export import ExportSummary, FormatName
@@ -125,8 +132,10 @@ def command(
         found = selected_logs(selection, found)
         logs = tuple(log.name for log in found)
     names = [log.name for log in found]
+    ring = None if reading.keyring is None else load_keyring(reading.keyring)
+    check_positions(selection, found, ring)
     if not options["append"]:  # later logs may have no row of a table
-        check_names(given, None if reading.keyring is None else load_keyring(reading.keyring), selection.names)
+        check_names(given, ring, selection.names)
     conditions = [] if selection.condition is None else [selection.condition]
     with watched_logs(names, is_shown=not quiet) as watch:
         summary = export(

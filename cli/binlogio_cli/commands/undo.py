@@ -226,6 +226,7 @@ def _say_later_changes(
                 SearchOptions(**options),
                 found,
                 selection.condition,
+                selection.operations,
             )
         except BinlogError as exc:
             say(f"later changes of the reversed rows are not looked for after this: {error_text(exc)}")
