@@ -169,7 +169,7 @@ class RowsWalk:
             sql = sql_of_body(body)
             if starts_transaction(sql):
                 self._transaction["thread_id"] = int.from_bytes(body[:4], "little")
-            for number in self._savepoints.take(sql):
+            for number in self._savepoints.take(sql) if outcome is None else ():
                 self._segments[number]["outcome"] = "rollback to savepoint"
             if len(self._segments) == self._savepoints.segment:
                 self._segments.append({})

@@ -78,6 +78,7 @@ CASES: Final[dict[str, tuple[list[Any], list[str | None]]]] = {
                                   [one if one == BACK else "rollback" for one in OF_NESTED]),
     "savepoint before the first change": ([GTID, BEGIN, *change(1), query('ROLLBACK TO "a"'), *change(2), COMMIT],
                                           [BACK, "commit"]),
+    "text that no server writes": ([GTID, BEGIN, *change(1), query("ROLLBACK WORK TO `a`")], ["rollback"]),
     "savepoints of two groups": ([GTID, BEGIN, query("SAVEPOINT `a`"), *change(1), COMMIT, GTID, BEGIN, *change(2),
                                   query("SAVEPOINT `a`"), *change(3), query("ROLLBACK TO `a`"), COMMIT],
                                  ["commit", "commit", BACK]),
