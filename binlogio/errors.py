@@ -390,7 +390,7 @@ class ExportError(BinlogError):
 
 
 class ConditionError(BinlogError):
-    """A condition on rows cannot be parsed, names a missing column, or compares a column with an unsuitable value."""
+    """A condition cannot be parsed, names a missing column, or compares with a value that the logs cannot have."""
 
 
 class ReplayError(BinlogError):

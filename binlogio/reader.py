@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from binlogio.constants import EventType
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import BinlogError, PositionError, UnsupportedFeature, WriterStateError
+from binlogio.errors import BinlogError, UnsupportedFeature, WriterStateError
 from binlogio.events import BinlogEvent, RowsEvent, codec_for
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.decoder import TABLE_EVENTS, Decoder, plain_payload
-from binlogio.format.event_starts import check_event_start, check_start, no_event_at
+from binlogio.format.event_starts import check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
 from binlogio.format.groups import EventGroup, GroupPlace, GroupTracker
 from binlogio.format.row_changes import row_changes
@@ -32,7 +32,6 @@ from binlogio.selection.selection import Selection
 from binlogio.series.continuity import check_series
 from binlogio.series.progress import recognizer
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
-from binlogio.storage.index_file import log_name
 from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream, mariadb_decryptor_for
 from binlogio.storage.sources import Source, find_logs
 
@@ -324,24 +323,6 @@ class BinlogReader:
     def unnamed_tables(self) -> dict[str, str]:
         """The tables (`schema.table`) whose column names cannot be determined from the DDL, each with the reason."""
         return {dotted_name(*name): reason for name, reason in self._definitions.unnamed.items()}
-
-    def check_start(self, position: Position) -> None:
-        """Check that an event starts at a position; the state of the reader does not change.
-
-        The log is found by the base name of the file, apart from a suffix of compression.
-
-        Raises:
-            PositionError: no event starts there, or none of the logs has this name.
-            OSError, BinlogError: as in `check_event_start`.
-        """
-        name = log_name(position.file)
-        log = next((log for log in self._logs if log_name(log.name) == name), None)
-        if log is None:
-            raise PositionError(
-                f"{position.file} is not one of the logs",
-                expected=", ".join(log.name for log in self._logs[:3]) + (", ..." if len(self._logs) > 3 else ""),
-            )
-        check_event_start(log, position.offset, self._keyring)
 
     def table_map(self, event: RowsEvent) -> TableMapEvent:
         """Return the table map of a rows event, which must be the last event that the reader returned.

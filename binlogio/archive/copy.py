@@ -53,9 +53,9 @@ from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, GtidSetEncoding, Interval, MariadbGtid, Tsid, Uuid
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
-from binlogio.replay.start_position import BEGINNING, LogPlace, place_in
 from binlogio.series.continuity import check_series, ignored, later_gtids, logged_by_two, missing_gtids, shown
 from binlogio.series.gtid_history import ServerGtids
+from binlogio.series.positions import LogPlace, places_of
 from binlogio.storage.index_file import base_name, log_number
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 from binlogio.writer.log.gtids import DomainState
@@ -412,9 +412,7 @@ class LogCopier:
 
     def __init__(self, target: NewLogs, options: CopyOptions, logs: Sequence[LogFile] = ()) -> None:
         self.summary: Final = CopySummary()
-        start, stop = options.wanted.start, options.wanted.stop
-        self._start_place = BEGINNING if start is None else place_in(logs, start, "start")
-        self._stop_place = None if stop is None else place_in(logs, stop, "stop")
+        self._start_place, self._stop_place = places_of(options.wanted, logs)
         self._sources = tuple(logs)
         self._ignores_missing_logs: bool | None = None  # None: not checked
         self._number = -1  # index of the current source

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary, changes_in, no_note
-from binlogio.archive.row_keys import KeyChoice
+from binlogio.archive.row_keys import PRIMARY_KEY
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar.record_types import column_names
 from binlogio.dotted_names import dotted_name
@@ -67,9 +67,6 @@ def find_changes(
     matcher.finish(note or no_note)
 
 
-_PRIMARY: Final = KeyChoice()
-
-
 class _ConditionMatcher:
     """Compares the rows of tables with a condition."""
 
@@ -95,7 +92,7 @@ class _ConditionMatcher:
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the columns of the condition; empty if the table lacks one; None: all columns."""
         labels, name = tuple(column.label for column in plan.columns), (plan.schema, plan.table)
-        self._keys[name] = _PRIMARY.of(plan)
+        self._keys[name] = PRIMARY_KEY.of(plan)
         if self._condition is None:
             return ()
         if not self._condition.columns <= set(labels):

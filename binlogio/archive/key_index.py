@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from binlogio.archive.row_keys import (
+    PRIMARY_KEY,
     FoundKeys,
     KeyChoice,
     KeyRefused,
@@ -381,11 +382,11 @@ class _IndexMaker:
         return data
 
     def _key_of(self, plan: TablePlan) -> tuple[str, ...]:
-        found = self._choices.get(plan.full_name, _PRIMARY).of(plan)
+        found = self._choices.get(plan.full_name, PRIMARY_KEY).of(plan)
         name = name_text(plan.schema), name_text(plan.table)
         if not found:
             self._keyless.add(name)
-        primary = _PRIMARY.of(plan)
+        primary = PRIMARY_KEY.of(plan)
         columns = frozenset(map(name_text, found))
         order = tuple(map(name_text, primary)) if set(primary) == set(found) else ()
         self._orders.setdefault((*name, columns), set()).add(order)
@@ -433,9 +434,6 @@ class _IndexMaker:
         if len(used) > 1:
             return replace(table, is_unsure=True)
         return replace(table, definition=used[0].to_json()) if used and used[0] is not None else table
-
-
-_PRIMARY: Final = KeyChoice()
 
 
 def _write(name: str, filesystem: FileSystem | None, data: bytes) -> None:

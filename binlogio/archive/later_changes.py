@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from binlogio.archive.found_rows import MatchReader, RowMatch, SearchSummary, changes_in, no_note
 from binlogio.archive.key_index import learn_statements
-from binlogio.archive.row_keys import FoundKeys, KeyChoice, key_codes
+from binlogio.archive.row_keys import PRIMARY_KEY, FoundKeys, key_codes
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar.record_types import column_names, name_text
 from binlogio.dotted_names import dotted_name
@@ -38,7 +38,6 @@ MOST_ROWS: Final = 1 << 20
 _SHOWN_CHANGES: Final = 3
 _SHOWN_GTIDS: Final = 3
 _NO_CODES: Final = np.empty(0, np.int64)
-_PRIMARY: Final = KeyChoice()
 
 
 @dataclass(slots=True)
@@ -150,7 +149,7 @@ class _LaterMatcher:
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the key columns of a table; None: all columns, for a table without a key and for a condition."""
-        key = _PRIMARY.of(plan)
+        key = PRIMARY_KEY.of(plan)
         self._keys[name_text(plan.schema), name_text(plan.table)] = tuple(map(name_text, key))
         return None if not key or self._condition is not None else key
 

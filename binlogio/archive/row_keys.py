@@ -124,6 +124,10 @@ class KeySelection(RowSelection):
         return self.key_of(plan)
 
 
+PRIMARY_KEY: Final = KeyChoice()
+"""The primary key of each table."""
+
+
 def value_of(text: str, kind: pa.DataType, column: str) -> pa.Scalar:
     """Convert text to a value of a column's type.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from binlogio.archive.observer import Damage
+from binlogio.columnar.splits.group_scan import check_bounds
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
@@ -224,6 +225,7 @@ def archive_stats(
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
     survey = ArchiveSurvey(keyring, counts=True, key_of=_Keys().of, definitions=definitions, on_read=on_read)
+    check_bounds(logs, selection.start_offset, selection.stop_offset, keyring)
     is_partial, start_offset, stop_offset = bool(selection), selection.start_offset, selection.stop_offset
     if is_partial:
         survey.choose(selection, rows)

@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.columnar.splits.group_scan import check_group_bound
+from binlogio.columnar.splits.group_scan import check_bounds
 from binlogio.columnar.splits.skipped_events import SkippedEvent, skipped_events
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.dotted_names import dotted_name, split_name
@@ -32,6 +32,7 @@ from binlogio.selection.table_names import is_of_all_tables, matches, named_in, 
 from binlogio.series.continuity import continues, series_gap
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
+from binlogio.series.positions import BEGINNING, LogPlace, numbers_of, places_of, selected_logs
 from binlogio.series.progress import LogMatch, recognizer
 from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.index_file import base_name, log_name, log_number
@@ -65,16 +66,6 @@ _MOST_NAMES: Final = 3
 _MOST_BODIES: Final = 10_000  # the limit of the cache of table maps
 _TABLE_ID_SIZE: Final = 6
 _FIRST_EVENT: Final = len(BINLOG_MAGIC)
-
-
-class LogPlace(NamedTuple):
-    """A position in the logs of a reader: the number of the log, from 0, and the offset in bytes."""
-
-    number: int
-    offset: int
-
-
-BEGINNING: Final = LogPlace(0, 0)
 
 
 class PreparedPlace(NamedTuple):
@@ -139,45 +130,9 @@ def bounds_of(reader: BinlogReader, wanted: ReplayFilter) -> Bounds:
             the stop is before the start.
         OSError, BinlogError: the log cannot be read.
     """
-    start = BEGINNING if wanted.start is None else _place(reader, wanted.start, "start")
-    stop = None if wanted.stop is None else _place(reader, wanted.stop, "stop")
-    if stop is not None and stop < start:
-        raise PositionError(
-            "the stop position is before the start position",
-            expected=f"a position after {_text(wanted.start)}",
-            found=_text(wanted.stop),
-        )
+    start, stop = places_of(wanted, reader.logs)
+    check_bounds(selected_logs(wanted, reader.logs), wanted.start_offset, wanted.stop_offset, reader.keyring)
     return Bounds(start, stop, wanted.start, {log.name: number for number, log in enumerate(reader.logs)})
-
-
-def numbers_of(logs: Sequence[LogFile], name: str) -> list[int]:
-    """Return the numbers of the logs with the base name of `name`, apart from a suffix of compression."""
-    wanted = log_name(name)
-    return [number for number, log in enumerate(logs) if log_name(log.name) == wanted]
-
-
-def place_in(logs: Sequence[LogFile], position: Position, what: str) -> LogPlace:
-    """Return a position as a place in logs; `what` is "start" or "stop".
-
-    Raises:
-        PositionError: it is in none of the logs, or in several.
-    """
-    numbers = numbers_of(logs, position.file)
-    if len(numbers) != 1:
-        found = ", ".join(logs[number].name for number in numbers[:_MOST_NAMES])
-        raise PositionError(
-            f"the {what} position is in {'several' if numbers else 'none'} of the given logs",
-            found=found or position.file,
-            hint="give only one of them" if numbers else None,
-        )
-    return LogPlace(numbers[0], position.offset)
-
-
-def _place(reader: BinlogReader, position: Position, what: str) -> LogPlace:
-    reader.check_start(position)
-    place = place_in(reader.logs, position, what)
-    check_group_bound(reader.logs[place.number], place.offset, reader.keyring)
-    return place
 
 
 def _text(position: Position | None) -> str:

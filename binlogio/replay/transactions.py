@@ -41,10 +41,8 @@ from binlogio.replay.apply.scheduler import NO_CLOCK, Clock, MariadbClock
 from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
 from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.start_position import (
-    BEGINNING,
     EVERY_PLACE,
     Bounds,
-    LogPlace,
     SkippedPart,
     check_identity,
     unnamed,
@@ -56,6 +54,7 @@ from binlogio.series.continuity import GtidContinuity, ignored, logged_by_two
 from binlogio.series.gtid_history import ServerGtids, gtid_run
 from binlogio.series.identity import LogIdentity, fingerprint, log_identity
 from binlogio.series.log_head import before_of
+from binlogio.series.positions import BEGINNING, LogPlace
 from binlogio.series.progress import LogProgress
 from binlogio.storage.index_file import log_name, log_number
 from binlogio.storage.spill_file import TemporaryFile

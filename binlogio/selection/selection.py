@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import PositionError, UnsupportedFeature
+from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.options import Position
 from binlogio.selection.event_filter import (
@@ -126,34 +126,16 @@ class Selection:
 
     @property
     def start_offset(self) -> int | None:
-        """The offset in the first of `logs` at which reading begins; None: the beginning."""
+        """The offset in the first selected log at which reading begins; None: the beginning."""
         return None if self.start is None else self.start.offset
 
     @property
     def stop_offset(self) -> int | None:
-        """The offset in the last of `logs` before which reading ends; None: the end."""
+        """The offset in the last selected log before which reading ends; None: the end."""
         return None if self.stop is None else self.stop.offset
 
-    def logs(self, files: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the logs from the log of the start position to the log of the stop position.
-
-        Raises:
-            PositionError: one of these logs is missing, or the stop position is in a log before the start position.
-        """
-        first = _number_of("start", self.start, files, 0)
-        last = _number_of("stop", self.stop, files, len(files) - 1)
-        if last < first:
-            raise PositionError("the stop position is in a log before that of the start position")
-        if first == last and self.start is not None and self.stop is not None and self.stop.offset < self.start.offset:
-            raise PositionError(
-                "the stop position is before the start position",
-                expected=f"an offset of at least {self.start.offset}",
-                found=self.stop.offset,
-            )
-        return files[first : last + 1]
-
     def ranges(self, files: tuple[str, ...]) -> dict[str, Range]:
-        """Return the range of positions of the first and last of `logs`, by name; in the others all are."""
+        """Return the range of positions of the first and last of `files`, by name; in the others all are."""
         found: dict[str, Range] = {}
         if self.start is not None:
             found[files[0]] = Range(start=self.start.offset)
@@ -222,15 +204,16 @@ class Selection:
     def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
         """Return `wants_gtid` for a GTID as text, and the first and last number for which it has the same result."""
         parsed = None if gtid is None else parse_gtid(gtid)
-        return self.wants_gtid(parsed), *like_numbers(parsed, *self._gtids)
+        return self.wants_gtid(parsed), *like_numbers(parsed, *self.gtids)
 
     @property
     def asks_for_gtids(self) -> bool:
         """True if the selection has a condition on GTIDs."""
-        return any(gtids is not None for gtids in self._gtids)
+        return any(gtids is not None for gtids in self.gtids)
 
     @property
-    def _gtids(self) -> tuple[Gtids | None, ...]:
+    def gtids(self) -> tuple[Gtids | None, ...]:
+        """The conditions on GTIDs."""
         return self.include_gtids, self.exclude_gtids, self.after_gtids, self.up_to_gtids
 
     def compiled(self) -> GroupFilter:
@@ -249,28 +232,7 @@ class Selection:
 
 EVERY_CHANGE: Final = Selection()
 _NOT_OF_GROUPS: Final = ("start", "stop", "operations", "condition")
-_MOST_NAMES: Final = 10
 _table_names: Final = lru_cache(maxsize=16)(TableNames)
-
-
-def _number_of(end: str, position: Position | None, files: tuple[str, ...], default: int) -> int:
-    """Return the index of the log that a position names; `default` if it names none."""
-    if position is None or not position.file:
-        return default
-    name = position.file.rpartition("/")[2]
-    bases = [file.rpartition("/")[2] for file in files]
-    numbers = [number for number, base in enumerate(bases) if base == name] or [
-        number
-        for number, base in enumerate(bases)
-        if base.rpartition(".")[0] == name  # compressed: binlog.000001.gz
-    ]
-    if len(numbers) != 1:
-        raise PositionError(
-            f"the log of the {end} position is not one of the logs",
-            expected=f"{position.file}:{position.offset}",
-            found=", ".join(files[:_MOST_NAMES]) if not numbers else f"{len(numbers)} logs of this name",
-        )
-    return numbers[0]
 
 
 def _only(one: str, first: Gtids | None, other: str, second: Gtids | None) -> Gtids | None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.archive.found_rows import RowVersion
 from binlogio.dotted_names import dotted_name
+from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.output import STDOUT, Output, OutputFile, open_output
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import json_text, safe, safe_lines
-from binlogio_cli.selection import check_names, check_positions, selected_logs
+from binlogio_cli.selection import check_selected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,8 +45,7 @@ def opened_search(
     keyring = None if reading.keyring is None else load_keyring(reading.keyring)
     within = selection.ranges(names)
     options = {"where": selection.event_filter(), "within": within, **reading.options, "keyring": keyring}
-    check_positions(selection, logs, keyring)
-    check_names(given, keyring, selection.names)
+    check_selected(selection, given, logs, keyring)
     target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
     is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))
     with open_output(target) as stream, watched_logs(names, is_shown=is_shown) as watch:

@@ -120,10 +120,13 @@ def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) ->
     if text is None:
         return None
     try:
-        return parse_gtid_set(text)
+        found = parse_gtid_set(text)
     except BinlogError as exc:
         forms = "expected a GTID set such as UUID:1-5:9, or GTIDs of MariaDB such as 0-1-100,1-1-5..7"
         raise click.BadParameter(f"{exc}; {forms}", ctx, param) from exc
+    if not found:
+        raise click.BadParameter("no GTID is named", ctx, param)
+    return found
 
 
 def parse_set(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:

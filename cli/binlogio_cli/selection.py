@@ -28,7 +28,6 @@ import click
 
 import binlogio
 from binlogio.errors import BinlogFormatError, ConditionError, UnsupportedFeature
-from binlogio.format.event_starts import check_event_start
 from binlogio.options import DEFAULT_LIMITS, Limits, Position
 from binlogio.selection.event_filter import (
     HIGHEST,
@@ -241,29 +240,39 @@ def output_zone() -> tzinfo:
     return zone
 
 
-def selected_logs(selection: Selection, logs: Sequence[LogFile]) -> list[LogFile]:
-    """Return the logs from the log of the start position to the log of the stop position.
+def check_selected(
+    selection: Selection,
+    given: Sequence[LogFile],
+    logs: Sequence[LogFile],
+    keyring: Keyring | None,
+    *,
+    has_names: bool = True,
+) -> None:
+    """Check, before anything is written, that `given` logs have the GTIDs and names, and `logs` the positions.
 
-    Raises:
-        PositionError: as `Selection.logs`.
-    """
-    names = selection.logs(tuple(log.name for log in logs))
-    return [log for log in logs if log.name in names]
-
-
-def check_positions(selection: Selection, logs: Sequence[LogFile], keyring: Keyring | None) -> None:
-    """Check that the start and stop positions, in the first and last of `logs`, are bounds of event groups.
+    `has_names` is False if later logs may have the names.
 
     Raises:
         PositionError: no event starts at a position, or it is inside an event group.
+        ConditionError: the logs are of another vendor than the GTIDs.
+        Refusal: a glob matches nothing in the logs.
         OSError, BinlogError: a log cannot be read.
     """
-    for offset, log in ((selection.start_offset, logs[0]), (selection.stop_offset, logs[-1])):
-        if offset is not None:
-            from binlogio.columnar.splits.group_scan import check_group_bound  # noqa: PLC0415 - seldom needed
+    if selection.start is not None or selection.stop is not None:
+        from binlogio.columnar.splits.group_scan import check_bounds  # noqa: PLC0415 - needed by some selections only
 
-            check_event_start(log, offset, keyring)
-            check_group_bound(log, offset, keyring)
+        check_bounds(logs, selection.start_offset, selection.stop_offset, keyring)
+    _check_gtids(selection, given, keyring)
+    if has_names:
+        check_names(given, keyring, selection.names)
+
+
+def _check_gtids(selection: Selection, logs: Sequence[LogFile], keyring: Keyring | None) -> None:
+    if selection.asks_for_gtids:
+        from binlogio.series.log_head import known_heads  # noqa: PLC0415 - needed by some selections only
+        from binlogio.series.positions import check_vendor  # noqa: PLC0415
+
+        check_vendor(selection.gtids, known_heads([log for log in logs if log.stream is None], keyring))
 
 
 def row_choice(selection: Selection) -> RowChoice | None:
@@ -319,6 +328,7 @@ def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
     from binlogio.replay.start_position import bounds_of  # noqa: PLC0415 - needed by some commands only
 
     bounds_of(reader, wanted)
+    _check_gtids(wanted, reader.logs, reader.keyring)
     check_names(reader.logs, reader.keyring, wanted.names)
 
 
@@ -445,6 +455,17 @@ def _parse_condition(ctx: click.Context, param: click.Parameter, text: str | Non
         raise click.BadParameter(str(exc), ctx, param) from exc
 
 
+def _parse_globs(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Check that no glob is empty: it would match nothing.
+
+    Raises:
+        BadParameter: one is.
+    """
+    if any(not text.strip() for text in texts):
+        raise click.BadParameter("a name is empty", ctx, param)
+    return texts
+
+
 def _numbers_option(*names: str, help: str) -> Callable[[_Command], _Command]:  # noqa: A002 - name of click
     return click.option(*names, multiple=True, metavar="N,...", callback=_parse_numbers, help=help)
 
@@ -474,6 +495,7 @@ _SELECTION: Final = (
         "databases",
         multiple=True,
         metavar="GLOB",
+        callback=_parse_globs,
         help="Select only this database; may be repeated.",
     ),
     click.option(
@@ -482,6 +504,7 @@ _SELECTION: Final = (
         "tables",
         multiple=True,
         metavar="GLOB",
+        callback=_parse_globs,
         help="Select only this table, given as t or db.t; may be repeated.",
     ),
     click.option(
@@ -489,6 +512,7 @@ _SELECTION: Final = (
         "exclude_tables",
         multiple=True,
         metavar="GLOB",
+        callback=_parse_globs,
         help="Leave out this table, given as t or db.t; may be repeated.",
     ),
     click.option(

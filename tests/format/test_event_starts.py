@@ -15,7 +15,6 @@ from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag
 from binlogio.errors import BinlogFormatError, ChecksumMismatch, PositionError
 from binlogio.format.encoder import Encoder
 from binlogio.format.event_starts import check_event_start
-from binlogio.options import Position
 from binlogio.storage.compression import compress_zstd
 from binlogio.storage.sources import find_logs
 from binlogio_cli.main import cli
@@ -120,17 +119,11 @@ def test_check_without_reading_gives_the_same_answers(tmp_path: Path, kind: str,
     starts, end = _starts(data), _whole_end(data)
     _source(tmp_path, data, stored)
     (found,) = find_logs(tmp_path / "b.000001")
-    with binlogio.open(tmp_path / "b.000001") as reader:
-        for start in (0, *starts[:5], starts[-1], end):
-            check_event_start(found, start)
-            reader.check_start(Position("/elsewhere/b.000001", start))
-        for offset in (1, starts[1] - 1, starts[-1] + 1, end + 1, 1 << 40):
-            with pytest.raises(PositionError, match=f"{offset} is not the start of an event"):
-                check_event_start(found, offset)
-            with pytest.raises(PositionError, match=f"{offset} is not the start of an event"):
-                reader.check_start(Position("b.000001", offset))
-        with pytest.raises(PositionError, match=r"b\.000002 is not one of the logs"):
-            reader.check_start(Position("b.000002", 4))
+    for start in (0, *starts[:5], starts[-1], end):
+        check_event_start(found, start)
+    for offset in (1, starts[1] - 1, starts[-1] + 1, end + 1, 1 << 40):
+        with pytest.raises(PositionError, match=f"{offset} is not the start of an event"):
+            check_event_start(found, offset)
 
 
 def test_bytes_of_another_log_inside_a_value_are_no_event(tmp_path: Path) -> None:
@@ -197,7 +190,7 @@ def test_undo_from_a_log_that_was_not_given_is_refused() -> None:
     result = CliRunner().invoke(cli, ["undo", "--start-position", "binlog.000009:4", str(GTID_ON)])
 
     assert result.exit_code == 2
-    assert "binlog.000009 is not one of the logs" in result.stderr
+    assert "the start position is in none of the given logs, found binlog.000009" in result.stderr
 
 
 def test_query_event_is_named_by_its_start() -> None:

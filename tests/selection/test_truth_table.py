@@ -174,19 +174,7 @@ def spark(choice: Choice, _folder: Path) -> Counter[Change] | str:
     pytest.importorskip("pyspark.sql.datasource")
     from spark_frames import tasks  # noqa: PLC0415 - Spark is optional
 
-    positions = [None if one is None else f"{one[0]}:{one[1]}" for one in choice.ends]
-    gtids = [None if one is None else choice.gtid_text(one) for one in choice.gtids]
-    options = {
-        "tables": ",".join(choice.tables) or None,
-        "startingPosition": positions[0],
-        "endingPosition": positions[1],
-        "endingGtids": gtids[0],
-        "startingGtids": gtids[1],
-        "startingTimestamp": None if choice.times[0] is None else str(choice.times[0]),
-        "endingTimestamp": None if choice.times[1] is None else str(choice.times[1]),
-    }
-    batches = tasks(*choice.logs.files, **{name: one for name, one in options.items() if one is not None})
-    return of_json(batches)
+    return of_json(tasks(*choice.logs.files, **choice.spark_options))
 
 
 def of_json(batches: Any) -> Counter[Change]:

@@ -23,20 +23,7 @@ def changes(spark: SparkSession, choice: Choice) -> Counter[Change]:
     """Return the selected changes; the names of databases and excluded tables are compared here."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name; Spark is optional
 
-    ends = [None if one is None else f"{one[0]}:{one[1]}" for one in choice.ends]
-    gtids = [None if one is None else choice.gtid_text(one) for one in choice.gtids]
-    times = [None if one is None else str(one) for one in choice.times]
-    options = {
-        "tables": ",".join(choice.tables) or None,
-        "startingPosition": ends[0],
-        "endingPosition": ends[1],
-        "endingGtids": gtids[0],
-        "startingGtids": gtids[1],
-        "startingTimestamp": times[0],
-        "endingTimestamp": times[1],
-    }
-    frame = spark.read.format("binlog").options(**{name: one for name, one in options.items() if one is not None})
-    rows = frame.load(list(choice.logs.files))
+    rows = spark.read.format("binlog").options(**choice.spark_options).load(list(choice.logs.files))
     if choice.ops:
         rows = rows.where(F.col("op").isin(*choice.ops))
     if choice.server is not None:

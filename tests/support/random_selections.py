@@ -186,6 +186,23 @@ class Choice:
             condition=None if self.condition is None else RowCondition(self.condition),
         )
 
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """The options of Spark; its other conditions are filters of data frames."""
+        start, end = (None if one is None else f"{one[0]}:{one[1]}" for one in self.ends)
+        wanted, known = (None if one is None else self.gtid_text(one) for one in self.gtids)
+        first, last = (None if one is None else str(one) for one in self.times)
+        options = {
+            "tables": ",".join(self.tables) or None,
+            "startingPosition": start,
+            "endingPosition": end,
+            "endingGtids": wanted,
+            "startingGtids": known,
+            "startingTimestamp": first,
+            "endingTimestamp": last,
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
     @staticmethod
     def gtid_text(numbers: Sequence[int]) -> str:
         """Return a GTID set."""

@@ -32,6 +32,7 @@ from binlogio.archive.logged_gtids import ReadGtids, check_gtids, latest_gtids, 
 from binlogio.columnar import is_one_piece, last_group_end
 from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
+from binlogio.columnar.splits.group_scan import check_bounds
 from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
 from binlogio.gtid import GtidSet
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
@@ -148,8 +149,9 @@ def export(
         columns: columns to export in `before` and `after`; a table may lack some of them. None: all columns.
         where: as in `binlogio.read_tables`.
         ops: as in `binlogio.read_tables`.
-        start_offset: skip events before this offset of the first log; of a target that is continued, when it was made.
-        stop_offset: skip events at and after this offset of the last log; the target cannot be continued then.
+        start_offset: skip the groups before this bound of a group in the first log; of a target that is continued, when
+            it was made.
+        stop_offset: skip the groups from this bound on in the last log; the target cannot be continued then.
         latest: export the latest state of each row instead of the changes; deleted rows are omitted.
         key: for `latest`, the primary key columns of tables whose key is not in the log or in `definitions`.
         partition_by: "day": partition by the day (UTC) of the change.
@@ -242,6 +244,7 @@ def export(
         removed_if_empty([] if form is ExportFormat.DUCKDB else missing_folders(to)),
         closing_target(opens(to, settings)) as target,
     ):
+        check_bounds(rows_of.logs, start_offset, stop_offset, ring)
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
         ends = {one.log: HIGHEST if one.is_closed else one.end for one in ranges}
         read = cache(lambda log: logged_gtids(log, ring, ends[log]))

@@ -13,13 +13,14 @@ from binlogio.columnar.splits.split_bounds import group_around, is_one_piece
 from binlogio.columnar.windows import Window, least_for
 from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS, HEADER_SIZE, TYPE_CODE_AT
 from binlogio.errors import BinlogError, BinlogFormatError, PositionError
+from binlogio.format.event_starts import check_event_start
 from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
@@ -55,6 +56,19 @@ def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyri
     finally:
         opened.close()
     yield Split(start, within.end)
+
+
+def check_bounds(logs: Sequence[LogFile], start: int | None, stop: int | None, keyring: Keyring | None = None) -> None:
+    """Check that offsets in the first and the last log are bounds of event groups; None: not given.
+
+    Raises:
+        PositionError: no event starts there, or it is inside an event group.
+        OSError, BinlogError: a log cannot be read.
+    """
+    for offset, log in zip((start, stop), (*logs[:1], *logs[-1:]), strict=False):
+        if offset is not None:
+            check_event_start(log, offset, keyring)
+            check_group_bound(log, offset, keyring)
 
 
 def check_group_bound(log: LogFile, offset: int, keyring: Keyring | None = None) -> None:

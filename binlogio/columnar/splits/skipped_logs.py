@@ -22,6 +22,7 @@ from binlogio.gtid import GtidSet, MariadbGtidPosition, MariadbGtidSet
 from binlogio.selection.event_filter import Range, parse_gtid_set
 from binlogio.series.continuity import changed_sources, is_followed_by
 from binlogio.series.log_head import known_heads
+from binlogio.series.positions import check_vendor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,12 +53,18 @@ def logs_without(
         timestamp_slack: the maximum difference in seconds, in either direction, between the timestamp of an event and
             the time when it was logged; None: unknown, no log is skipped by time.
         heads: the heads of the logs (`known_heads`).
+
+    Raises:
+        ConditionError: the logs are of another vendor than the GTIDs of the filter.
     """
+    gtids = where.wanted_gtids, where.known_gtids
     wanted = list(_wanted_gtids(where))
     within = where.timestamp.within(where.group_time)
     times = None if timestamp_slack is None or within == Range() else within
     if heads is None:
-        heads = known_heads(logs, keyring) if wanted or times is not None else [None] * len(logs)
+        needs_heads = wanted or times is not None or any(one is not None for one in gtids)
+        heads = known_heads(logs, keyring) if needs_heads else [None] * len(logs)
+    check_vendor(gtids, heads)
     return frozenset(
         number
         for number, log in enumerate(logs)

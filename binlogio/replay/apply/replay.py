@@ -21,7 +21,7 @@ from binlogio.replay.apply.summary import ReplaySummary
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.raw_groups import RawGroupSource
-from binlogio.replay.start_position import BEGINNING, bounds_of, check_one_series, resumed_at, skip_to
+from binlogio.replay.start_position import bounds_of, check_one_series, resumed_at, skip_to
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
 from binlogio.selection.event_filter import has_gtid
@@ -29,6 +29,7 @@ from binlogio.series.continuity import GtidContinuity, check_series
 from binlogio.series.gtid_history import ServerGtids
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
+from binlogio.series.positions import BEGINNING
 from binlogio.storage.index_file import log_name
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
     from binlogio.columnar.splits.skipped_events import SkippedEvent
     from binlogio.reader import BinlogReader
     from binlogio.replay.apply.progress import Progress
-    from binlogio.replay.start_position import Bounds, LogPlace, SkippedPart
+    from binlogio.replay.start_position import Bounds, SkippedPart
     from binlogio.replay.targets import Target
     from binlogio.replay.transactions import LoggedTransaction
     from binlogio.selection.event_filter import Gtids
+    from binlogio.series.positions import LogPlace
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 

@@ -16,6 +16,7 @@ import click
 import binlogio
 from binlogio.errors import BinlogFormatError
 from binlogio.selection.event_filter import EventFilter
+from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
@@ -34,8 +35,7 @@ from binlogio_cli.output import (
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
     Reading,
-    check_names,
-    check_positions,
+    check_selected,
     files_argument,
     output_zone,
     reading_options,
@@ -280,13 +280,13 @@ class Dumping:
 
     def open(self, files: tuple[str, ...]) -> BinlogReader:
         """Open the selected logs, from the start offset in the first log to the stop offset in the last log."""
-        selection, logs = self._selection, files
+        selection, given = self._selection, None
         if any(position is not None and position.file for position in (selection.start, selection.stop)):
-            logs = selection.logs(tuple(log.name for log in find_logs(files)))
-        reader = self._open(logs, selection.start_offset)
+            given = find_logs(files)
+            files = tuple(log.name for log in selected_logs(selection, given))
+        reader = self._open(files, selection.start_offset)
         if not self._options["follow"]:  # a table may still come
-            check_positions(selection, reader.logs, reader.keyring)
-            check_names(reader.logs if logs is files else find_logs(files), reader.keyring, selection.names)
+            check_selected(selection, given or reader.logs, reader.logs, reader.keyring)
         return reader
 
     def _open(self, logs: tuple[str, ...], start: int | None) -> BinlogReader:

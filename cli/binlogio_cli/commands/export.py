@@ -11,17 +11,16 @@ import click
 
 from binlogio.archive.export import ExportFormat, export
 from binlogio.columnar import SOURCE_COLUMNS
+from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say, say_missing
 from binlogio_cli.options import ignore_missing_logs_option
 from binlogio_cli.output import output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
-    check_names,
-    check_positions,
+    check_selected,
     files_argument,
     reading_options,
-    selected_logs,
     selection_options,
 )
 
@@ -126,16 +125,14 @@ def command(
     and the row before and after it. Values are never rounded or lost: docs/export.md has the types of each format. If
     the export fails, the target is not changed. The target stores which logs it has, so that --append repeats nothing.
     """
-    logs = files
     given = found = find_logs(files)
+    logs = files
     if selection.start is not None or selection.stop is not None:
-        found = selected_logs(selection, found)
+        found = selected_logs(selection, given)
         logs = tuple(log.name for log in found)
     names = [log.name for log in found]
     ring = None if reading.keyring is None else load_keyring(reading.keyring)
-    check_positions(selection, found, ring)
-    if not options["append"]:  # later logs may have no row of a table
-        check_names(given, ring, selection.names)
+    check_selected(selection, given, found, ring, has_names=not options["append"])
     conditions = [] if selection.condition is None else [selection.condition]
     with watched_logs(names, is_shown=not quiet) as watch:
         summary = export(

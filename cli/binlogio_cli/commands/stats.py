@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive.stats import archive_stats
+from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio.storage.index_file import base_name
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, say, say_gaps
@@ -17,13 +18,11 @@ from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text
 from binlogio_cli.quoting import json_text, safe
 from binlogio_cli.selection import (
-    check_names,
-    check_positions,
+    check_selected,
     files_argument,
     keyring_option,
     row_choice,
     say_columns,
-    selected_logs,
     selection_options,
 )
 
@@ -87,8 +86,7 @@ def command(
     target = OutputFile.checked(output, inputs, force=force)
     keys = None if keyring is None else load_keyring(keyring)
     code = say_gaps(logs, keys)
-    check_positions(selection, logs, keys)
-    check_names(given, keys, selection.names)
+    check_selected(selection, given, logs, keys)
     rows = row_choice(selection)
     with watched_logs(names, is_shown=not quiet) as on_read:
         stats = archive_stats(

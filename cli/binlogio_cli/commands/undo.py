@@ -32,7 +32,7 @@ from binlogio_cli.selection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
@@ -140,7 +140,10 @@ def command(
         with ready:
             _say_later_changes(ready, reader, selection, reading, wanted, is_shown=not options["quiet"])
             if options["preview"]:
-                _show_preview(ready, reader, selection, reading, wanted, target)
+                from binlogio_cli.undo_preview import show_preview  # noqa: PLC0415 - imports pyarrow
+
+                with open_output(target) as stream:
+                    show_preview(ready, reader, selection, reading, _reversed_tables(ready, wanted), stream)
             elif target.path is not None and not ready.summary.transactions:
                 say(f"nothing is reversed: {output} is not written, since it would be empty")
             else:
@@ -158,31 +161,9 @@ def command(
             return say_missing(ready.summary.missing)
 
 
-def _show_preview(
-    ready: Undo,
-    reader: BinlogReader,
-    selection: Selection,
-    reading: Reading,
-    wanted: ReplayFilter,
-    target: OutputFile,
-) -> None:
-    """Print the rows as they are and as they would be.
-
-    Raises:
-        BinlogError, OSError: a log cannot be read.
-    """
-    from binlogio_cli.undo_preview import show_preview  # noqa: PLC0415 - imports pyarrow
-
-    tables = ready.tables
-    with open_output(target) as stream:
-        show_preview(
-            ready,
-            reader,
-            selection,
-            reading,
-            lambda schema, table: (wanted.schema(schema), table) in tables,
-            stream,
-        )
+def _reversed_tables(ready: Undo, wanted: ReplayFilter) -> Callable[[str, str], bool]:
+    """Return whether rows of a table of the log are reversed."""
+    return lambda schema, table: (wanted.schema(schema), table) in ready.tables
 
 
 def _write(ready: Undo, target: OutputFile) -> None:
@@ -215,14 +196,13 @@ def _say_later_changes(
         say(f"later changes of these rows are not looked for: more than {MOST_ROWS:,} row changes are reversed")
         return
     found: dict[str, TableChanges] = {}
-    tables = ready.tables
     with watched_logs([log.name for log in reader.logs], is_shown=is_shown) as watch:
         options = {**reading.options, "keyring": reader.keyring, "watch": watch}
         try:
             find_later_changes(
                 reader.logs,
                 ready.places,
-                lambda schema, table: (wanted.schema(schema), table) in tables,
+                _reversed_tables(ready, wanted),
                 SearchOptions(**options),
                 found,
                 selection.condition,

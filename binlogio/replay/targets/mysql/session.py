@@ -17,7 +17,6 @@ from pymysql.constants import ER
 
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError, UnsupportedFeature
-from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.replay import statements
 from binlogio.replay.apply.coordinator import LockRefused
@@ -40,7 +39,7 @@ from binlogio.replay.targets.mysql.server_tables import logged_names
 from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, explicit_timestamps, load_statement
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE, MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade, shown_text
-from binlogio.schema.ddl.logged_ddl import server_of, session_of, text_of
+from binlogio.schema.ddl.logged_ddl import text_of
 from binlogio.schema.ddl.tree import DropDatabase, DropTables
 from binlogio.schema.identifiers import backticked
 from binlogio.schema.statement_scope import scope_of, statement_words
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from binlogio.replay.targets.mysql.server_tables import ServerTables
     from binlogio.replay.transactions import LoggedTransaction, Step
     from binlogio.rows.plan import TablePlan
+    from binlogio.schema.ddl.logged_ddl import LoggedDdl
 
 # Errors of DDL that was executed before: databases, tables, columns, keys and so on that exist, or do not. PyMySQL has
 # no names for the numbers: 1537 and 1539 are of events, 1826 of foreign keys, 3162 of MySQL's users.
@@ -398,8 +398,8 @@ class MysqlSession:
                 tolerated = done_already(is_mariadb=self._connection.is_mariadb)
             for sql in self._context(step, transaction):
                 self._connection.run(sql, tolerated=(ER.BAD_DB_ERROR,) if sql.startswith("USE ") else ())
-            if _EVENT in step.event.sql.upper():
-                self._refuse_event(step, transaction)
+            if step.ddl is not None:
+                self._refuse_event(step, step.ddl)
             text = self._text(step)
             if self._gtid is not None and transaction.commits_itself:  # only now: what gives the context ends it
                 self._connection.run_all(gtid_statements(self._gtid))
@@ -415,18 +415,16 @@ class MysqlSession:
             self._pending_counts.executed_statements += 1
             self._tables.clear()
 
-    def _refuse_event(self, step: StatementStep, transaction: LoggedTransaction) -> None:
+    def _refuse_event(self, step: StatementStep, ddl: LoggedDdl) -> None:
         """Refuse an event that the target's scheduler would execute: its source has logged what the event did.
 
         Raises:
             ReplayError: the scheduler is on.
         """
-        described = transaction.description
-        context = DEFAULT_CONTEXT if described is None else described.context
+        if _EVENT not in step.event.sql.upper():
+            return
         try:
-            words = statement_words(
-                text_of(step.event), server_of(step.event, context), session_of(step.event).sql_mode
-            )
+            words = statement_words(text_of(ddl.event), ddl.server, ddl.session.sql_mode)
             schedules = scope_of(words, step.event.schema).schedules
         except UnsupportedFeature:
             return
