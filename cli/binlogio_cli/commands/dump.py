@@ -216,7 +216,7 @@ def command(
     settings = [name for name in ("skip_gtids", "disable_log_bin", "idempotent", "local_load") if options[name]]
     if settings and form != "sql":
         raise click.UsageError(f"--{settings[0].replace('_', '-')} is for --format sql")
-    if form == "sql" and (selection.chooses_rows):
+    if form == "sql" and selection.chooses_rows:
         raise click.UsageError(
             "--operation and --where are for text and JSON: `replay` applies selected rows, `undo` reverses them"
         )
