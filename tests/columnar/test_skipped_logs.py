@@ -11,6 +11,7 @@ import pytest
 import binlogio
 from binlogio.columnar.splits.skipped_logs import logs_without
 from binlogio.constants import EventType
+from binlogio.errors import ConditionError
 from binlogio.gtid import GtidSet, MariadbGtidPosition, MariadbGtidSet
 from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.storage.log_file import LogFile
@@ -127,7 +128,8 @@ def test_log_of_mariadb_is_skipped_where_no_domain_moved(server: str, tmp_path: 
     assert numbers([first, second], EventFilter(wanted_gtids=MariadbGtidSet.parse("0-9-5"))) == [0]
     assert numbers([first, second], EventFilter(wanted_gtids=MariadbGtidPosition.parse("0-9-5"))) == []
     assert numbers([first, second], EventFilter(wanted_gtids=MariadbGtidPosition.parse("9-9-5"))) == [0]
-    assert numbers([first, second], EventFilter(wanted_gtids=GtidSet.parse(f"{UUID}:1"))) == []
+    with pytest.raises(ConditionError, match="of the other vendor"):
+        numbers([first, second], EventFilter(wanted_gtids=GtidSet.parse(f"{UUID}:1")))
 
 
 def test_next_log_of_another_history_proves_nothing(tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def export(
         removed_if_empty([] if form is ExportFormat.DUCKDB else missing_folders(to)),
         closing_target(opens(to, settings)) as target,
     ):
-        check_bounds(rows_of.logs, start_offset, stop_offset, ring)
+        check_bounds(rows_of.logs, None if target.ledger.logs else start_offset, stop_offset, ring)
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
         ends = {one.log: HIGHEST if one.is_closed else one.end for one in ranges}
         read = cache(lambda log: logged_gtids(log, ring, ends[log]))

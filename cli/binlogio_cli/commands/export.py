@@ -132,7 +132,7 @@ def command(
         logs = tuple(log.name for log in found)
     names = [log.name for log in found]
     ring = None if reading.keyring is None else load_keyring(reading.keyring)
-    check_selected(selection, given, found, ring, has_names=not options["append"])
+    check_selected(selection.of_groups, given, found, ring, has_names=not options["append"])
     conditions = [] if selection.condition is None else [selection.condition]
     with watched_logs(names, is_shown=not quiet) as watch:
         summary = export(

@@ -19,7 +19,7 @@ from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import DAMAGE, Refusal, say, say_gaps
 from binlogio_cli.options import INPUT_PATH, format_option
 from binlogio_cli.output import STDOUT, force_option, output_option, quiet_option
-from binlogio_cli.selection import output_zone, reading_options, selection_options
+from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options
 
 if TYPE_CHECKING:
     from binlogio.selection.selection import Selection
@@ -37,7 +37,9 @@ which a text came or went
 
 
 @click.command("grep", epilog=_EXAMPLE)
-@click.argument("arguments", metavar="[CONDITION] FILES...", nargs=-1, required=True, type=INPUT_PATH)
+@click.argument(
+    "arguments", metavar="[CONDITION] FILES...", nargs=-1, required=True, type=INPUT_PATH, callback=input_once
+)
 @format_option("text", "json", help="Output format: text, or JSON: a line for each change.")
 @output_option()
 @force_option
