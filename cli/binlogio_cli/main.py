@@ -116,16 +116,18 @@ class LazyGroup(click.Group):
         prog_name: str | None = None,
         complete_var: str | None = None,
         standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
+        *,
+        ends_process: bool = False,
         **extra: Any,
     ) -> Any:
-        """Run the command and exit with the documented exit code."""
+        """Run the command and exit with the documented exit code; `ends_process`: nothing runs in the process then."""
 
         def run() -> Any:
             return super(LazyGroup, self).main(args, prog_name, complete_var, standalone_mode=False, **extra)
 
         if not standalone_mode:
             return run()
-        code = Interrupts().exit_code(run)
+        code = Interrupts(ends_process=ends_process).exit_code(run)
         if "duckdb" not in sys.modules:  # DuckDB reports objects that are alive at exit
             gc.freeze()  # the interpreter skips the search for reference cycles at exit
         sys.exit(code)
@@ -135,11 +137,13 @@ class Interrupts:
     """Ends a command at SIGINT or SIGTERM with one exit code, even if the KeyboardInterrupt is lost.
 
     C libraries can discard it while they import a module or free an object, or replace it by another error. At SIGTERM
-    the command removes its temporary files, as at SIGINT.
+    the command removes its temporary files, as at SIGINT. A signal after the command ends the process in silence if
+    there is nothing else to run in it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, ends_process: bool) -> None:
         self._code: int | None = None  # that of the signal
+        self._ends_process = ends_process
 
     def exit_code(self, run: Callable[[], Any]) -> int:
         """Run a command and return its exit code."""
@@ -151,7 +155,7 @@ class Interrupts:
             code = _exit_code(lambda: self._checked(run))
         finally:
             for one, default in handled.items():
-                signal.signal(one, default)
+                signal.signal(one, signal.SIG_DFL if self._ends_process else default)
         return self._code if code == INTERRUPTED and self._code is not None else code
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -277,4 +281,4 @@ def main() -> None:
     _open_closed_streams()
     _lose_messages_that_fail()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default, numpy starts one spinning thread per core
-    cli(prog_name="binlogio")
+    cli(prog_name="binlogio", ends_process=True)

@@ -372,6 +372,18 @@ def test_an_interrupt_ends_a_command_in_silence(
     check_nothing_is_left(tmp_path, command, 0 if is_done else INTERRUPTED)
 
 
+def test_an_interrupt_after_the_command_ends_the_process_in_silence() -> None:
+    """For example while the interpreter waits for threads, where Python would print a traceback."""
+    script = (
+        "import atexit, os, signal, sys; from binlogio_cli.main import main;"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT));"
+        f"sys.argv = ['binlogio', 'verify', {str(LOG)!r}]; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
 def there(directory: Path, _: str) -> bool:
     return directory.exists()
 
