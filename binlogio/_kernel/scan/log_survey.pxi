@@ -12,13 +12,14 @@ from libc.string cimport memcmp, memset
 
 from binlogio._kernel.base.cursor cimport little, u16, u32
 from binlogio._kernel.base.event_codes cimport *
-from binlogio._kernel.primitives cimport Memory, crc32
+from binlogio._kernel.primitives cimport Memory, ZstdContext, crc32
 from binlogio._kernel.scan.event_types cimport (
     is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
 )
 from binlogio._kernel.scan.groups cimport (
     G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
 )
+from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small_zstd_size
 
 SURVEY_NEED_DATA = 0  # the event at the position is incomplete
 SURVEY_DESCRIPTION = 1  # a format description, or the start of encryption
@@ -63,6 +64,7 @@ cdef enum:
     IS_COMPRESSED = 2
     V1_POST_HEADER = 8
     V2_POST_HEADER = 10
+    XA_HEAD = 1 + 4 + 4 + 4
     DUMMY_TABLE_ID = 0xFFFFFF  # table id of a rows event without rows, which only ends a statement
     MOST_PROBLEMS = 1 << 12  # problems that are kept until the caller takes them
     MOST_GROUP_BYTES = 1 << 22
@@ -116,7 +118,7 @@ cdef class LogSurvey:
             key; None to skip the measurement of MINIMAL images.
         follow: called with type and body of a statement that may define a table; returns whether plans may be wrong
             now. None if only table maps define tables.
-        keeps_bounds: collect the offsets of groups for `take_bounds`.
+        keeps_bounds: collect the offsets of groups for `take_bounds`; payloads are not opened.
 
     `shift` is the difference between log_pos and the real end of the last event.
     """
@@ -132,7 +134,8 @@ cdef class LogSurvey:
     cdef uint8_t[256] looks_at
     cdef GroupCounts group
     cdef TableCounts* tables
-    cdef Memory groups, runs, problems, plain, spans, pending_tables, begins, ends
+    cdef Memory groups, runs, problems, plain, opened, spans, pending_tables, begins, ends
+    cdef ZstdContext zstd
     cdef int64_t ended_groups
     cdef object key_of, follow
     cdef int64_t measurable_events, measured_rows, measured_bytes, minimal_bytes
@@ -162,7 +165,8 @@ cdef class LogSurvey:
         self.first_offset, self.stop_offset = 0, 1 << 62
         self.groups, self.runs, self.problems = Memory(), Memory(), Memory()
         self.plain, self.spans, self.pending_tables = Memory(), Memory(), Memory()
-        self.begins, self.ends = Memory(), Memory()
+        self.begins, self.ends, self.opened = Memory(), Memory(), Memory()
+        self.zstd = ZstdContext()
         self.last_known = NULL
         self.key_of, self.follow = key_of, follow
         self.source_numbers, self.sources = {}, []
@@ -325,25 +329,9 @@ cdef class LogSurvey:
     def walk_payload(self, const uint8_t[::1] data, int64_t offset) -> int:
         """Process plain events of the payload event at `offset`; returns the bytes of the complete events."""
         cdef int64_t at = 0
-        cdef int64_t size = data.shape[0]
-        cdef uint32_t event_size
-        cdef const uint8_t* p
-        cdef TypeCounts* counts
-        with nogil:
-            while size - at >= HEADER_SIZE:
-                p = &data[at]
-                event_size = u32(p + 9)
-                if event_size < HEADER_SIZE or event_size > size - at:
-                    break
-                counts = self._type_counts(p[4])
-                if counts != NULL:
-                    counts.inner_events += 1
-                    counts.inner_bytes += event_size
-                if self.has_group:
-                    self.group.events += 1
-                    self._begin_time(u32(p))
-                self._body(p[4], p + HEADER_SIZE, p + event_size, offset, True)
-                at += event_size
+        if data.shape[0]:
+            with nogil:
+                at = self._walk_inner(&data[0], data.shape[0], offset)
         return at
 
     def take_part(self, const uint8_t[::1] data, int64_t offset) -> None:
@@ -393,7 +381,7 @@ cdef class LogSurvey:
             self.actual = crc32(0, p, event_size - tail)
             if self.stored != self.actual:
                 return V_BAD_CHECKSUM
-        if looks == V_LOOK:
+        if looks == V_LOOK and not self._opens(code, p + HEADER_SIZE, end, offset):
             return V_LOOK
         self._check_position(p, offset, event_size)
         self._group_event(code, p, p + HEADER_SIZE, end, offset, offset + event_size)
@@ -402,6 +390,57 @@ cdef class LogSurvey:
                 self.groups.size >= MOST_GROUP_BYTES) or self.runs.size >= MOST_GROUP_BYTES:
             return V_FULL
         return V_GO_ON
+
+    cdef bint _opens(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset) except -1 nogil:
+        """Process the content of an event of a rare type; False if the caller must parse it."""
+        if code == XA_PREPARE_LOG_EVENT:
+            return end - body >= XA_HEAD and (
+                <uint64_t>(end - body - XA_HEAD) == <uint64_t>u32(body + 5) + u32(body + 9))
+        return code == TRANSACTION_PAYLOAD_EVENT and self._payload(body, end, offset)
+
+    cdef bint _payload(self, const uint8_t* body, const uint8_t* end, int64_t offset) except -1 nogil:
+        """Process the events of a payload, unless the caller reads them; False if the caller must decompress them."""
+        cdef PayloadFields fields
+        cdef int64_t size
+        if not payload_fields(body, end, &fields):
+            return False
+        if self.keeps_bounds:
+            return True
+        size = small_zstd_size(&fields)
+        if not size or size > self.opened_size or not self.zstd.takes(fields.payload, end - fields.payload, size):
+            return False
+        self.opened.size = 0
+        self.opened.reserve(size)
+        if not self.zstd.open(self.opened.data, size, fields.payload, end - fields.payload):
+            return False
+        if _whole_events(self.opened.data, size) != size:
+            return False
+        self.maps.end_statement()
+        self._walk_inner(self.opened.data, size, offset)
+        self.maps.end_statement()
+        self.rows_open = False
+        return True
+
+    cdef int64_t _walk_inner(self, const uint8_t* data, int64_t size, int64_t offset) except -1 nogil:
+        """Process the complete events at the start of plain bytes of a payload; returns their size."""
+        cdef int64_t whole = _whole_events(data, size)
+        cdef int64_t at = 0
+        cdef uint32_t event_size
+        cdef const uint8_t* p
+        cdef TypeCounts* counts
+        while at < whole:
+            p = data + at
+            event_size = u32(p + 9)
+            counts = self._type_counts(p[4])
+            if counts != NULL:
+                counts.inner_events += 1
+                counts.inner_bytes += event_size
+            if self.has_group:
+                self.group.events += 1
+                self._begin_time(u32(p))
+            self._body(p[4], p + HEADER_SIZE, p + event_size, offset, True)
+            at += event_size
+        return at
 
     cdef inline uint32_t _shift(self, const uint8_t* p, int64_t offset, uint32_t event_size) noexcept nogil:
         """Return the difference between log_pos and the real end; the previous one if log_pos is 0."""
@@ -866,3 +905,11 @@ cdef inline bint _ends_transaction(uint8_t code, const uint8_t* body, const uint
         size = size_before_sql(body, end)
         return size > 0 and ends_transaction(body + size, end - body - size)
     return code == XID_EVENT or code == XA_PREPARE_LOG_EVENT or code == TRANSACTION_PAYLOAD_EVENT
+
+
+cdef int64_t _whole_events(const uint8_t* data, int64_t size) noexcept nogil:
+    """Return the size of the complete events at the start of plain bytes of a payload."""
+    cdef int64_t at = 0
+    while size - at >= HEADER_SIZE and HEADER_SIZE <= u32(data + at + 9) <= size - at:
+        at += u32(data + at + 9)
+    return at
