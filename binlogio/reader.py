@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+from binlogio.bounded_cache import BoundedCache
 from binlogio.constants import EventType
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, UnsupportedFeature, WriterStateError
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from binlogio.schema.definition import TableDefinition
     from binlogio.schema.given import Definitions, Described
     from binlogio.storage.keyring import Keyring, KeyringSource
-
-_MOST_PLANS: Final = 2048  # the limit of the cache of table plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +122,9 @@ class BinlogReader:
         self._file = logs[0].name if logs else ""
         self._decoder = decoder or Decoder(decompress=decompress_zstd if options.open_payloads else None)
         self._definitions = definitions or DefinitionSource(follows_ddl=False)
-        self._plans: dict[tuple[Any, ...], TablePlan] = {}
+        self._plans: BoundedCache[tuple[Any, ...], TablePlan] = BoundedCache()
         # Keyed by the identity of the column types, which copies of a table map made by the kernel share.
-        self._last_plans: dict[int, tuple[TableMapEvent, TablePlan]] = {}
+        self._last_plans: BoundedCache[int, tuple[TableMapEvent, TablePlan]] = BoundedCache()
         self._opened: OpenedLog | None = None
         self._framer: EventFramer | None = None
         self._log: LogFile | None = None
@@ -346,16 +345,12 @@ class BinlogReader:
         key = (table.schema, table.table, table.column_types, table.metadata, table.nullable, table.optional_metadata)
         plan = self._plans.get(key)
         if plan is None:
-            if len(self._plans) >= _MOST_PLANS:
-                self._forget_plans()
             try:
-                plan = self._plans[key] = self._definitions.plan(table, self.context)
+                plan = self._plans.put(key, self._definitions.plan(table, self.context))
             except BinlogError as exc:
                 exc.locate(file=self._file)
                 raise
-        if len(self._last_plans) >= _MOST_PLANS:
-            self._last_plans.clear()
-        self._last_plans[id(table.column_types)] = table, plan
+        self._last_plans.put(id(table.column_types), (table, plan))
         return plan
 
     def _forget_plans(self) -> None:

@@ -13,6 +13,8 @@ define tables and all groups that do not match the grammar. `binlogio_cli.dump` 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset, strlen
 
+from binlogio.bounded_cache import BoundedCache
+
 from binlogio._kernel.base.calendar cimport date_of
 from binlogio._kernel.base.cursor cimport u16, u24, u32, u64
 from binlogio._kernel.base.digits cimport digit_count, put_digits
@@ -253,7 +255,8 @@ cdef class EventTexts:
     cdef public GroupFilter chosen  # selected groups; None: all groups
     cdef int64_t[TIMES] times  # keys of the timestamp cache, in seconds
     cdef list time_texts  # values of the timestamp cache
-    cdef dict flags_texts, gtid_flags_texts, tables, queries  # caches
+    cdef dict flags_texts, gtid_flags_texts, queries  # caches
+    cdef object tables  # cache
     cdef list slots  # last table map per table id modulo SLOTS
     cdef list maps  # in SQL: selected table maps of the current statement
     cdef Memory out
@@ -297,7 +300,7 @@ cdef class EventTexts:
         self.time_texts = [b""] * TIMES
         for i in range(TIMES):
             self.times[i] = -1
-        self.flags_texts, self.gtid_flags_texts, self.tables, self.queries = {}, {}, {}, {}
+        self.flags_texts, self.gtid_flags_texts, self.queries, self.tables = {}, {}, {}, BoundedCache()
         self.slots, self.maps = [None] * SLOTS, []
         self.out = Memory()
         self.prefix, self.group_shown = b"", True
@@ -326,9 +329,7 @@ cdef class EventTexts:
             wanted: whether the table is selected.
         """
         if len(body) >= 6:
-            if len(self.tables) >= 4096:
-                self.forget_tables()
-            self.tables[body] = TextTable(body, text, head, images, wanted)
+            self.tables.put(body, TextTable(body, text, head, images, wanted))
 
     def forget_tables(self):
         """Empty the cache of table maps: column names may have changed."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio._kernel import column_kinds as kernel
+from binlogio.bounded_cache import BoundedCache
 from binlogio.errors import UnsupportedFeature
 from binlogio.values.column import ColumnKind
 from binlogio.values.kinds import column_kind
@@ -41,10 +42,8 @@ def column_spec(column: ColumnPlan, *, zero_dates: str = "error") -> ColumnSpec:
     spec = _known.get(facts)
     if spec is None:
         spec = _spec(column, zero_dates)
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
         if not column.members:  # not cached, because an ENUM or SET may have many members
-            _known[facts] = spec
+            _known.put(facts, spec)
     return spec
 
 
@@ -54,8 +53,7 @@ _FACTS: Final = attrgetter(
 )  # fmt: skip
 """Returns all attributes of a column on which a `ColumnSpec` depends."""
 
-_MOST_KNOWN: Final = 1 << 10
-_known: Final[dict[tuple[Any, str], ColumnSpec]] = {}
+_known: Final[BoundedCache[tuple[Any, str], ColumnSpec]] = BoundedCache()
 
 
 def _spec(column: ColumnPlan, zero_dates: str) -> ColumnSpec:

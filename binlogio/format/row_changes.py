@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from binlogio.bounded_cache import BoundedCache
 from binlogio.events.rows import PartialUpdateRowsEvent, RowsEvent, UpdateRowsEvent
 from binlogio.implementation import is_compiled
 from binlogio.rows.image import PRE_GA_EVENTS, RowChange, decode_rows
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.python_rows import RowDecoder
     from binlogio.rows.plan import TablePlan
 
-_MOST_DECODERS: Final = 512
-_decoders: Final[dict[int, tuple[TablePlan, RowDecoder]]] = {}
+_decoders: Final[BoundedCache[int, tuple[TablePlan, RowDecoder]]] = BoundedCache()
 """Decoders by the identity of a plan, because computing the hash of a plan takes as long as decoding a row."""
 
 
@@ -45,7 +45,5 @@ def _decoder(plan: TablePlan) -> RowDecoder:
     if found is None:
         from binlogio.rows.unpacking import row_decoder  # noqa: PLC0415 - the kernel may not be installed
 
-        if len(_decoders) >= _MOST_DECODERS:
-            _decoders.clear()
-        found = _decoders[id(plan)] = plan, row_decoder(plan)
+        found = _decoders.put(id(plan), (plan, row_decoder(plan)))
     return found[1]

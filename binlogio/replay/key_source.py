@@ -6,8 +6,9 @@ If names or key are unknown, the hint of the error says how to give a definition
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from binlogio.bounded_cache import BoundedCache
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError
 from binlogio.rows.plan import TablePlan
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
-
-_MOST_PLANS: Final = 1000  # the limit of each cache of modified plans; an endless stream has any number of plans
 
 
 class KeySource:
@@ -39,8 +38,8 @@ class KeySource:
         self._needs_names = needs_names
         self._tells_generated = tells_generated
         self._named: TablePlan | None = None  # the last plan of which every column has a name
-        self._renamed: dict[int, tuple[TablePlan, TablePlan]] = {}
-        self._marked: dict[tuple[int, frozenset[str]], tuple[TablePlan, TablePlan]] = {}
+        self._renamed: BoundedCache[int, tuple[TablePlan, TablePlan]] = BoundedCache()
+        self._marked: BoundedCache[tuple[int, frozenset[str]], tuple[TablePlan, TablePlan]] = BoundedCache()
 
     def of(self, reader: BinlogReader) -> KeySource:
         """Return a key source with the same options for the events of another reader."""
@@ -75,9 +74,7 @@ class KeySource:
         """Return the plan with another schema name."""
         known = self._renamed.get(id(plan))
         if known is None or known[0] is not plan:
-            if len(self._renamed) >= _MOST_PLANS:
-                self._renamed.clear()
-            known = self._renamed[id(plan)] = (plan, replace(plan, schema=schema))
+            known = self._renamed.put(id(plan), (plan, replace(plan, schema=schema)))
         return known[1]
 
     def _with_generated(self, plan: TablePlan, event: Any) -> TablePlan:
@@ -97,11 +94,9 @@ class KeySource:
             return plan
         known = self._marked.get((id(plan), names))
         if known is None or known[0] is not plan:
-            if len(self._marked) >= _MOST_PLANS:
-                self._marked.clear()
             columns = tuple(
                 replace(column, generated=column.is_row_hash or column.label in names) for column in plan.columns
             )
             marked = replace(plan, columns=columns if names else plan.columns, tells_generated=tells_generated)
-            known = self._marked[id(plan), names] = plan, marked
+            known = self._marked.put((id(plan), names), (plan, marked))
         return known[1]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from binlogio.bounded_cache import BoundedCache
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 Widths = tuple[int, ...]
 """The size in bytes of the value of each column of an image; -n for a value that begins with its length in n bytes."""
 
-_MOST_WIDTHS: Final = 512
-_widths: Final[dict[tuple[int, bytes], tuple[TablePlan, Widths]]] = {}
+_widths: Final[BoundedCache[tuple[int, bytes], tuple[TablePlan, Widths]]] = BoundedCache()
 """Widths by the identity of a plan, because computing the hash of a plan takes as long as decoding a row."""
 
 
@@ -36,11 +36,9 @@ def widths_of(plan: TablePlan, present: bytes) -> Widths:
     key = id(plan), present
     found = _widths.get(key)
     if found is None or found[0] is not plan:
-        if len(_widths) >= _MOST_WIDTHS:
-            _widths.clear()
         bits = int.from_bytes(present, "little")
         widths = tuple(wire_width(column) for column in plan.columns if bits >> column.position & 1)
-        found = _widths[key] = plan, widths
+        found = _widths.put(key, (plan, widths))
     return found[1]
 
 

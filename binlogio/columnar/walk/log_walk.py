@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import event_scanner
+from binlogio.bounded_cache import BoundedCache
 from binlogio.columnar.batches.records import TableRecords
 from binlogio.columnar.batches.refusals import refuse_event, unreadable
 from binlogio.columnar.fallback import OPENED_TYPES, RowsWalk, read_frames
@@ -92,7 +93,7 @@ class LogWalk:
         self._is_at_event = True  # an event begins at the window's start; otherwise a group is searched
         self._plans = 0
         self._images: dict[tuple[object, ...], ImagePlan] = {}
-        self._known: dict[bytes, KnownPlan] = {}
+        self._known: BoundedCache[bytes, KnownPlan] = BoundedCache()
         self._has_plain_table_maps = True
         self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
         self._router = event_scanner.EventScanner(
@@ -330,7 +331,7 @@ class LogWalk:
         except BinlogError:
             return None
         if found is not known:
-            KnownPlans.add(self._known, key, found)
+            self._known.put(key, found)
         self._resolved[key] = found, images
         return images
 

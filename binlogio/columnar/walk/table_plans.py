@@ -6,15 +6,15 @@ share the cache without a lock; at worst two of them compute the same plan.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from binlogio.bounded_cache import BoundedCache
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.catalogue import KnownTable
     from binlogio.schema.source import DefinitionSource
-
-_MOST: Final = 1 << 10
 
 
 class KnownPlan(NamedTuple):
@@ -34,15 +34,8 @@ class KnownPlans:
     """Caches the plans of table maps, for readers with the same selection."""
 
     def __init__(self) -> None:
-        self._found: dict[ParseContext, dict[bytes, KnownPlan]] = {}
+        self._found: dict[ParseContext, BoundedCache[bytes, KnownPlan]] = {}
 
-    def of(self, context: ParseContext) -> dict[bytes, KnownPlan]:
+    def of(self, context: ParseContext) -> BoundedCache[bytes, KnownPlan]:
         """Return the cached plans for one log format, by the body of the table map after the table id."""
-        return self._found.setdefault(context, {})
-
-    @staticmethod
-    def add(plans: dict[bytes, KnownPlan], body: bytes, found: KnownPlan) -> None:
-        """Add a plan to the plans of a format."""
-        if len(plans) >= _MOST:
-            plans.clear()
-        plans[body] = found
+        return self._found.setdefault(context, BoundedCache())

@@ -21,6 +21,7 @@ from enum import Enum
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from binlogio.bounded_cache import BoundedCache
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
@@ -104,7 +105,6 @@ _AFTER: Final = {
 _BEGIN: Final = b"BEGIN;\n"
 _COMMIT: Final = b"COMMIT;\n"
 _NAME: Final = ("utf-8", "surrogateescape")
-_MOST_TABLES: Final = 1000
 _MOST_CHECKED: Final = 64
 
 
@@ -116,7 +116,7 @@ class SqlScript:
     def __init__(self, *, on_changed: OnChanged = OnChanged.STOP) -> None:
         self._on_changed = on_changed
         self._check = _CHECKS_OF[on_changed]
-        self._tables: dict[int, _UndoneTable] = {}
+        self._tables: BoundedCache[int, _UndoneTable] = BoundedCache()
         self._description: FormatDescriptionEvent | None = None
         self._is_mariadb = False
 
@@ -191,11 +191,9 @@ class SqlScript:
         found = self._tables.get(id(plan))
         if found is None or found.plan is not plan:
             plan = check_images(step)
-            if len(self._tables) >= _MOST_TABLES:
-                self._tables.clear()
             compares = self._on_changed is not OnChanged.OVERWRITE
             found = _UndoneTable(plan, self._check, compares=compares, is_mariadb=self._is_mariadb)
-            self._tables[id(plan)] = found
+            self._tables.put(id(plan), found)
         after = event.present_after if isinstance(event, UpdateRowsEvent | PartialUpdateRowsEvent) else b""
         key = type(event), event.column_count, event.present, after
         if key not in found.checked:

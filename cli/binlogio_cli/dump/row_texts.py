@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from binlogio.bounded_cache import BoundedCache
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
 from binlogio.implementation import is_compiled
 from binlogio.rows.image import PRE_GA_EVENTS
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
     from binlogio.rows.texts import TextForm
 
-_MOST_TABLES: Final = 512
 _PART_BYTES: Final = 1 << 20  # images above this size are formatted in parts
 _PART_TEXT: Final = 1 << 24
 
@@ -26,7 +26,7 @@ class RowTexts:
 
     def __init__(self, form: Callable[[], TextForm]) -> None:
         self._form = form() if is_compiled() else None
-        self._tables: dict[int, tuple[TablePlan, ImageText | None]] = {}  # by `id` of the plan
+        self._tables: BoundedCache[int, tuple[TablePlan, ImageText | None]] = BoundedCache()  # by `id` of the plan
 
     def parts(self, event: RowsEvent, plan: TablePlan) -> Iterator[tuple[bytes, int, bool]]:
         """Yield the text of an event in parts: text, number of rows, and whether it is the last part.
@@ -54,8 +54,6 @@ class RowTexts:
         if found is None:
             from binlogio.rows.texts import image_text  # noqa: PLC0415 - there may be no kernel
 
-            if len(self._tables) >= _MOST_TABLES:
-                self._tables.clear()
             has_names = len({column.label for column in plan.columns}) == len(plan.columns)
-            found = self._tables[id(plan)] = plan, image_text(plan, self._form) if has_names else None
+            found = self._tables.put(id(plan), (plan, image_text(plan, self._form) if has_names else None))
         return found[1]

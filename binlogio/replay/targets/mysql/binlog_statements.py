@@ -12,6 +12,7 @@ from base64 import b64encode
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from binlogio.bounded_cache import BoundedCache
 from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.events.base import NEW_HEADER
 from binlogio.format.encoder import Encoder
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.events.table_map import TableMapEvent
 
-_MOST_MAPS: Final = 1000
 _PLAIN: Final[dict[int, int]] = {  # of MariaDB: without its compression
     EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
     EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
@@ -48,13 +48,13 @@ class BinlogStatements:
     def __init__(self) -> None:
         self.description: FormatDescriptionEvent | None = None
         self._encoder = Encoder()
-        self._maps: dict[TableMapEvent, bytes] = {}
+        self._maps: BoundedCache[TableMapEvent, bytes] = BoundedCache()
 
     def describe(self, description: FormatDescriptionEvent) -> str:
         """Return the statement that comes before all others of a log."""
         self.description = description
         self._encoder = Encoder()
-        self._maps = {}
+        self._maps.clear()
         algorithm = None if description.checksum_algorithm is None else ChecksumAlgorithm.OFF
         sizes = description.post_header_sizes
         if not (description.context.is_mariadb or description.context.permutation):
@@ -77,11 +77,7 @@ class BinlogStatements:
     def map_frame(self, table_map: TableMapEvent) -> bytes:
         """Return the table map as in a log."""
         key = replace(table_map, header=NEW_HEADER)
-        if key not in self._maps:
-            if len(self._maps) >= _MOST_MAPS:
-                self._maps.clear()
-            self._maps[key] = self._encoder.encode(table_map)
-        return self._maps[key]
+        return self._maps.get(key) or self._maps.put(key, self._encoder.encode(table_map))
 
     def _frame(self, event: RowsEvent) -> bytes:
         """Return the rows event as in a log."""
