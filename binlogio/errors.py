@@ -68,6 +68,9 @@ class Hint(Enum):
         "the log does not name the columns; give definitions of the tables with --table-definitions",
         "the log does not name the columns; give definitions of the tables in option schemaFile",
     )
+    LACKING_COLUMN = (
+        "set binlog_row_image to FULL at the source; or compare only keys and, with `after.`, changed columns",
+    )
     MISSING_DDL = (
         "give the definitions of the tables as definitions=, or a catalogue of the logs that are gone",
         "give the definitions of the tables, or a catalogue of `binlogio schema --save`, with --table-definitions",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from binlogio.archive.row_keys import PRIMARY_KEY
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar.record_types import column_names
 from binlogio.dotted_names import dotted_name
-from binlogio.selection.row_condition import RowCondition
+from binlogio.selection.row_condition import RowCondition, undecided_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -81,16 +82,14 @@ class _ConditionMatcher:
         self._keys: dict[tuple[str, str], tuple[str, ...]] = {}
         self._lacking: dict[tuple[str, str], tuple[str, ...]] = {}  # tables that lack a column, and their columns
         self._passed_over: dict[tuple[str, str], tuple[str, ...]] = {}  # those of them with selected rows
-        # NULL and NOT must tell a NULL value from a column that is not in the image: this needs all columns.
-        text = "" if condition is None else condition.text.upper()
-        self._takes_all = "NULL" in text or "NOT" in text
+        self._undecided: Counter[tuple[str, str]] = Counter()  # rows by table and column
 
     def wants(self, schema: str, table: str) -> bool:
         """Return whether a table is searched."""
         return self._wants is None or self._wants(schema, table)
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
-        """Return the columns of the condition; empty if the table lacks one; None: all columns."""
+        """Return the columns of the condition; empty if the table lacks one."""
         labels, name = tuple(column.label for column in plan.columns), (plan.schema, plan.table)
         self._keys[name] = PRIMARY_KEY.of(plan)
         if self._condition is None:
@@ -99,7 +98,7 @@ class _ConditionMatcher:
             self._lacking[name] = labels
             return ()
         self._compared.add(name)
-        return None if self._takes_all else self._condition.columns
+        return self._condition.columns
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
         """Yield the rows of a batch that match."""
@@ -111,7 +110,11 @@ class _ConditionMatcher:
         self._summary.rows_compared += batch.num_rows
         hits = np.arange(batch.num_rows)
         if self._condition is not None:
-            hits = np.flatnonzero(self._condition.mask(batch).to_numpy(zero_copy_only=False))
+            positions = {name: number for number, name in enumerate(column_names(batch))}
+            found = self._condition.compare(batch, positions)
+            if found.lacking:
+                self._undecided[dotted_name(*name), found.lacking] += found.undecided.true_count
+            hits = np.flatnonzero(found.mask.to_numpy(zero_copy_only=False))
         if not len(hits):
             return
         self.matched.add(name)
@@ -141,7 +144,9 @@ class _ConditionMatcher:
         if self._lacking and not self._compared:
             raise self._condition.no_table({dotted_name(*name): labels for name, labels in self._lacking.items()})
         unnamed = {name for name, labels in self._passed_over.items() if "@1" in labels}
-        self._summary.is_complete = not unnamed
+        self._summary.is_complete = not unnamed and not self._undecided
+        for (table, column), count in sorted(self._undecided.items()):
+            note(undecided_text(table, column, count))
         for name in sorted((self._compared & self._passed_over.keys()) | unnamed):
             note(
                 f"in a part of the logs, whose changes were not compared, {dotted_name(*name)} lacks one of the columns"

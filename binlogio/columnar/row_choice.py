@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from binlogio.bounded_cache import BoundedCache
 from binlogio.columnar.fallback import image_arrays, row_images
 from binlogio.columnar.record_types import PRESENT, RecordType
-from binlogio.errors import ConditionError, UnsupportedFeature
-from binlogio.events.base import event_name
+from binlogio.errors import ConditionError
 from binlogio.format.row_changes import row_changes
 from binlogio.rows.cut_images import rows_of
 from binlogio.rows.image import present_bitmaps
+from binlogio.selection.row_condition import undecided_rows
 
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
@@ -21,16 +23,14 @@ if TYPE_CHECKING:
     from binlogio.selection.row_condition import RowCondition
     from binlogio.selection.selection import Selection
 
-_MOST_TYPES: Final = 512
-
 
 class RowChoice:
     """Selects the rows of a selection by operation and condition.
 
     Tables that lack a column of the condition have no selected rows; `found_columns` is True once a table had all
-    columns. With `refuses_unknown`, a table whose columns have no names, and an event whose images lack a column of the
-    condition, are errors. Otherwise rows of such a table do not match, and `unnamed` names it; rows of such an event
-    match only if the columns that are present decide the condition.
+    columns. With `refuses_unknown`, a table whose columns have no names, and a row whose images lack a column without
+    which it cannot be compared, are errors. Otherwise such rows do not match, `unnamed` names these tables, and
+    `undecided` has the number of these rows by table and column.
     """
 
     def __init__(self, selection: Selection, *, refuses_unknown: bool = False) -> None:
@@ -38,17 +38,19 @@ class RowChoice:
         self.condition: Final = selection.condition
         self.found_columns = selection.condition is None
         self.unnamed: set[str] = set()
+        self.undecided: Counter[tuple[str, str]] = Counter()
         self._lacking: dict[str, list[str]] = {}  # columns of tables that lack one of the condition
         self._refuses_unknown = refuses_unknown
-        self._types: dict[int, tuple[TablePlan, RecordType | None]] = {}  # by id(plan): hashing a plan is slow
+        # By id(plan): hashing a plan is slow
+        self._types: BoundedCache[int, tuple[TablePlan, RecordType | None]] = BoundedCache()
 
     def of(self, event: RowsEvent, plan: TablePlan) -> RowsEvent | None:
         """Return the event with only the selected rows: the same object if all are selected, None if none is.
 
         Raises:
             ConditionError: a value of the condition does not fit the type of its column.
-            UnsupportedFeature: some rows of an event whose images cannot be split are selected, or the event lacks a
-                column of the condition.
+            UnsupportedFeature: some rows of an event whose images cannot be split are selected, or a row cannot be
+                compared.
             BinlogFormatError: the images do not fit the table.
         """
         if self.operations is not None and event.operation.op not in self.operations:
@@ -58,8 +60,6 @@ class RowChoice:
         kind = self._type_of(plan, self.condition)
         if kind is None:
             return None
-        if self._refuses_unknown:
-            _check_columns(event, kind, self.condition)
         images = row_images(event, plan, kind, changes=row_changes(event, plan))
         count = len(images)
         bitmaps = [pa.array([bitmap] * count, pa.binary()) for bitmap in present_bitmaps(event)]
@@ -69,7 +69,12 @@ class RowChoice:
             names=["schema", "table", "before", "after", *(one.name for one in PRESENT)],
         )
         positions = {column.label: column.position for column in kind.columns}
-        mask = self.condition.mask(batch, positions).to_pylist()
+        found = self.condition.compare(batch, positions)
+        if found.lacking:
+            if self._refuses_unknown:
+                raise undecided_rows(found.lacking, plan.full_name, event.header.offset)
+            self.undecided[plan.full_name, found.lacking] += found.undecided.true_count
+        mask = found.mask.to_pylist()
         if all(mask):
             return event
         if not any(mask):
@@ -93,9 +98,7 @@ class RowChoice:
             kind = None
             if self._is_about(plan, condition):
                 kind, self.found_columns = RecordType.of(plan, condition.columns, zero_dates="text"), True
-            if len(self._types) >= _MOST_TYPES:
-                self._types.clear()
-            found = self._types[id(plan)] = plan, kind
+            found = self._types.put(id(plan), (plan, kind))
         return found[1]
 
     def _is_about(self, plan: TablePlan, condition: RowCondition) -> bool:
@@ -110,27 +113,3 @@ class RowChoice:
         if not is_about:
             self._lacking[plan.full_name] = labels
         return is_about
-
-
-def _check_columns(event: RowsEvent, kind: RecordType, condition: RowCondition) -> None:
-    """Raise if an image of the event lacks a column that the condition compares in it.
-
-    A column that the after image of an update lacks has not changed: only the before image has to have it.
-
-    Raises:
-        UnsupportedFeature: a column is missing.
-    """
-    images = [
-        None
-        if bitmap is None
-        else {one.label for one in kind.columns if int.from_bytes(bitmap, "little") >> one.position & 1}
-        for bitmap in present_bitmaps(event)
-    ]
-    lacking = condition.missing_in(*images)
-    if lacking is not None:
-        raise UnsupportedFeature(
-            f"the condition needs column {lacking}, which these rows do not have in the log",
-            offset=event.header.offset,
-            event_type=event_name(event.header.type_code),
-            hint="the source needs binlog_row_image=FULL; or leave the column out of the condition",
-        )

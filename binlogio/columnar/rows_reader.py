@@ -425,7 +425,7 @@ class TableBatches:
                 raise BinlogFormatError(
                     "unknown column", field=table, expected=", ".join(names), found=", ".join(missing)
                 )
-            kept = condition.filter(batch)
+            kept = batch.filter(condition.mask(batch))
             if kept.num_rows:
                 yield table, _with_columns(kept, self._chosen)
         if lacking and not found:

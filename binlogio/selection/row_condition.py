@@ -9,8 +9,9 @@
     value      := number | 'text' | x'hex' | "TRUE" | "FALSE"
 
 A change matches if its before image or its after image matches. `before.` or `after.` selects the image of a column.
-As in SQL, a comparison with NULL is unknown. A column that is absent from the image makes a comparison and IS NULL
-unknown as well; `<=>` is never unknown and treats an absent column as NULL. Strings are compared by code points, not by
+A column that the after image of an update lacks has the value of the before image. As in SQL, a comparison with NULL is
+unknown, except with `<=>`. A column that both images lack (binlog_row_image=MINIMAL) makes all comparisons and IS NULL
+unknown; a change that could match if its value were known is undecided. Strings are compared by code points, not by
 collation. Dates and times are written as text; those for TIMESTAMP columns are in UTC.
 """
 
@@ -25,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import ConditionError, Hint, UnsupportedFeature
+from binlogio.errors import ConditionError, Hint, Surface, UnsupportedFeature
 from binlogio.schema.ddl.tokens import END, Token, tokenize
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _COMPARE: Final[dict[str, Callable[..., pa.Array]]] = {
 }
 _WIDE: Final = Context(prec=200)
 _MICROSECONDS: Final = 1_000_000
+_UNKNOWN: Final = pa.scalar(None, pa.bool_())
 _MOST_NESTED: Final = 100  # the greatest depth of NOT and parentheses
 
 
@@ -107,8 +109,8 @@ class RowCondition:
         self._root = _ConditionParser(text).condition()
         columns = list(_columns(self._root))
         self.columns: Final = frozenset(column.name for column in columns)
+        self._columns: Final = sorted(set(columns), key=str)
         self._names_images = any(column.image for column in columns)
-        self._of_images = {(column.image, column.name) for column in columns}
 
     def is_about(self, table: str, labels: Collection[str]) -> bool:
         """Return whether a table has all columns of the condition; rows of others do not match.
@@ -125,17 +127,6 @@ class RowCondition:
             )
         return False
 
-    def missing_in(self, has_before: Collection[str] | None, has_after: Collection[str] | None) -> str | None:
-        """Return a column without which the rows of an event cannot be compared; None: they can be.
-
-        The arguments are the columns of its images; None: the event has no such image.
-        """
-        for image, name in sorted(self._of_images, key=str):
-            first = has_after if image == AFTER or has_before is None else has_before
-            if first is not None and name not in first:
-                return name
-        return None
-
     def no_table(self, tables: Mapping[str, Collection[str]]) -> ConditionError:
         """Return the error that no table has all columns of the condition; `tables` are the columns of each by name."""
         table, labels = min(tables.items(), key=lambda one: len(self.columns - {*one[1]}))
@@ -149,8 +140,8 @@ class RowCondition:
             + ("" if near is None else f"; did you mean {near}?"),
         )
 
-    def mask(self, batch: pa.RecordBatch, positions: Mapping[str, int] | None = None) -> pa.BooleanArray:
-        """Return for each change of a batch whether it matches: a boolean array without nulls.
+    def compare(self, batch: pa.RecordBatch, positions: Mapping[str, int] | None = None) -> RowMatches:
+        """Compare the changes of a batch with the condition.
 
         Args:
             batch: a batch of `read_rows` or `read_tables` with typed images and the columns of the condition.
@@ -160,17 +151,70 @@ class RowCondition:
             ConditionError: the table lacks a column, a value does not fit the type of its column, or two columns
                 cannot be compared.
         """
-        found = [self._of_image(batch, image, positions) for image in (BEFORE, AFTER)]
-        return pc.or_(*found)
+        masks, undecided, lacking = [], pa.array([False] * batch.num_rows), ""
+        for image in (BEFORE, AFTER):
+            values = _ConditionImages(batch, image, positions)
+            found = values.mask(self._root)
+            is_there = None if self._names_images else batch.column(image).is_valid()
+            mask = pc.fill_null(found, fill_value=False)
+            masks.append(mask if is_there is None else pc.and_(mask, is_there))
+            if not found.null_count:
+                continue
+            unknown = found.is_null() if is_there is None else pc.and_(found.is_null(), is_there)
+            for column in self._columns:
+                is_lacking = pc.and_(values.is_lacking(column), unknown)
+                lacking = lacking or (column.name if is_lacking.true_count else "")
+                undecided = pc.or_(undecided, is_lacking)
+        matching = pc.or_(*masks)
+        undecided = pc.and_not(undecided, matching)
+        return RowMatches(matching, undecided, lacking if undecided.true_count else "")
 
-    def filter(self, batch: pa.RecordBatch, positions: Mapping[str, int] | None = None) -> pa.RecordBatch:
-        """Return the changes of a batch that match. Raises the errors of `mask`."""
-        return batch.filter(self.mask(batch, positions))
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return for each change of a batch with all columns whether it matches: a boolean array without nulls.
 
-    def _of_image(self, batch: pa.RecordBatch, image: str, positions: Mapping[str, int] | None) -> pa.BooleanArray:
-        values = _ConditionImages(batch, image, positions)
-        mask = pc.fill_null(values.mask(self._root), fill_value=False)
-        return mask if self._names_images else pc.and_(mask, batch.column(image).is_valid())
+        Raises:
+            ConditionError: as `compare`.
+            UnsupportedFeature: a change is undecided.
+        """
+        found = self.compare(batch)
+        if found.lacking:
+            first = batch.filter(found.undecided).slice(0, 1).to_pydict()
+            table = dotted_name(*first["schema"], *first["table"])
+            raise undecided_rows(found.lacking, table, first["pos"][0], first["file"][0])
+        return found.mask
+
+
+@dataclass(frozen=True, slots=True)
+class RowMatches:
+    """The result of a comparison of the changes of a batch.
+
+    Args:
+        mask: for each change whether it matches; a boolean array without nulls.
+        undecided: for each change whether it does not match, and could match if the log had all columns.
+        lacking: the name of a column that undecided changes lack; empty if all changes are decided.
+    """
+
+    mask: pa.BooleanArray
+    undecided: pa.BooleanArray
+    lacking: str
+
+
+def undecided_rows(lacking: str, table: str, offset: int, file: str | None = None) -> UnsupportedFeature:
+    """Return the error that rows of a table, whose event is at an offset, cannot be compared without a column."""
+    return UnsupportedFeature(
+        f"the condition needs column {lacking}, which these rows do not have in the log",
+        file=file,
+        offset=offset,
+        field=table,
+        hint=Hint.LACKING_COLUMN,
+    )
+
+
+def undecided_text(table: str, lacking: str, count: int) -> str:
+    """Return a sentence about the number of rows of a table that cannot be compared without a column."""
+    rows = "1 row change was" if count == 1 else f"{count:,} row changes were"
+    hint = Hint.LACKING_COLUMN.text(Surface.COMMAND_LINE)
+    return f"{table}: {rows} not compared, because column {lacking} is not in the log: {hint}"
 
 
 class _ConditionImages:
@@ -191,37 +235,62 @@ class _ConditionImages:
             return pc.invert(self.mask(node.condition))
         values = self._values(node.column)
         if isinstance(node, _IsNull):
-            return pc.if_else(self._present(node.column), pc.is_null(values), pa.scalar(None, pa.bool_()))
+            return pc.if_else(self._present(node.column), pc.is_null(values), _UNKNOWN)
         if isinstance(node, _Pattern):
             return _like(node, values)
+        is_lacking = self.is_lacking(node.column)
         if isinstance(node.other, _ColumnName):
-            return self._compare_columns(node, values, self._values(node.other))
-        return _compare(node, values, node.other)
+            found = self._compare_columns(node, values, self._values(node.other))
+            is_lacking = pc.or_(is_lacking, self.is_lacking(node.other))
+        else:
+            found = _compare(node, values, node.other)
+        return pc.if_else(is_lacking, _UNKNOWN, found) if node.operator == "<=>" else found
+
+    def is_lacking(self, column: _ColumnName) -> pa.BooleanArray:
+        """Return for each change whether its image is in the log without a column."""
+        return pc.and_not(self._batch.column(column.image or self._image).is_valid(), self._present(column))
 
     def _values(self, column: _ColumnName) -> pa.Array:
-        images = self._batch.column(column.image or self._image)
+        image = column.image or self._image
+        values = self._in_image(image, column.name)
+        if image == BEFORE or not values.null_count:
+            return values
+        former = self._in_image(BEFORE, column.name)
+        if pa.types.is_dictionary(values.type):
+            values, former = values.dictionary_decode(), former.dictionary_decode()
+        is_filled = pc.and_not(self._batch.column(AFTER).is_valid(), self._has(AFTER, column.name))
+        return pc.if_else(is_filled, former, values)
+
+    def _in_image(self, image: str, column: str) -> pa.Array:
+        images = self._batch.column(image)
         if not pa.types.is_struct(images.type):
             raise ConditionError("a condition on values needs the rows of tables with typed images")
         names = [field.name for field in images.type]
-        if column.name not in names:
-            nearest = difflib.get_close_matches(column.name, names, 1)
+        if column not in names:
+            nearest = difflib.get_close_matches(column, names, 1)
             hint = f"did you mean {nearest[0]}?" if nearest else f"its columns are {', '.join(names)}"
             table = (
                 dotted_name(*(self._batch.column(name)[0].as_py() for name in ("schema", "table")))
                 if len(images)
                 else ""
             )
-            raise ConditionError(f"{table} has no column {column.name}", hint=hint)
-        return pc.struct_field(images, column.name)
+            raise ConditionError(f"{table} has no column {column}", hint=hint)
+        return pc.struct_field(images, column)
 
     def _present(self, column: _ColumnName) -> pa.BooleanArray:
-        """Return for each change whether its image has a column."""
-        image = column.image or self._image
+        """Return for each change whether it has the image of a column, with a value."""
+        has = self._has(BEFORE, column.name)
+        if (column.image or self._image) == BEFORE:
+            return has
+        return pc.and_(pc.or_(has, self._has(AFTER, column.name)), self._batch.column(AFTER).is_valid())
+
+    def _has(self, image: str, column: str) -> pa.BooleanArray:
+        """Return for each change whether an image has a column."""
         bits = self._batch.column(f"{image}_present")
         if self._positions is None:
-            number = self._batch.column(image).type.get_field_index(column.name)
+            number = self._batch.column(image).type.get_field_index(column)
         else:
-            number = self._positions[column.name]
+            number = self._positions[column]
         byte = pc.binary_slice(bits, number // 8, number // 8 + 1)
         having = pa.array([bytes([value]) for value in range(256) if value >> number % 8 & 1], pa.binary())
         return pc.and_(bits.is_valid(), pc.is_in(byte, value_set=having))

@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import ConditionError, UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.options import Position
 from binlogio.selection.event_filter import (
@@ -147,7 +147,7 @@ class Selection:
         """Return the conditions on rows events, without positions, tables, and the condition on values.
 
         Raises:
-            UnsupportedFeature: two conditions name the GTIDs to include, or to exclude.
+            ConditionError: two conditions name the GTIDs to include, or to exclude.
         """
         return EventFilter(
             group_time=Range(
@@ -237,7 +237,7 @@ _table_names: Final = lru_cache(maxsize=16)(TableNames)
 
 def _only(one: str, first: Gtids | None, other: str, second: Gtids | None) -> Gtids | None:
     if first is not None and second is not None:
-        raise UnsupportedFeature(f"{one} and {other} exclude each other when single rows are read: give only one")
+        raise ConditionError(f"{one} and {other} exclude each other when single rows are read: give only one")
     return second if first is None else first
 
 

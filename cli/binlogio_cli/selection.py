@@ -359,16 +359,22 @@ def check_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNa
 
 
 def say_columns(rows: RowChoice | None) -> bool:
-    """Report tables without names of columns; return True if there are no such.
+    """Report rows that were not compared with `--where`; return True if all were.
 
     Raises:
         ConditionError: no table had the columns of the condition.
     """
     if rows is not None:
         rows.check_columns()
-    for table in () if rows is None else sorted(rows.unnamed):
+    if rows is None or not (rows.unnamed or rows.undecided):
+        return True
+    from binlogio.selection.row_condition import undecided_text  # noqa: PLC0415 - imports pyarrow
+
+    for table in sorted(rows.unnamed):
         say(f"{table}: rows were not compared with --where, because its columns have no names: --table-definitions")
-    return rows is None or not rows.unnamed
+    for (table, column), count in sorted(rows.undecided.items()):
+        say(undecided_text(table, column, count))
+    return False
 
 
 def say_unmatched(patterns: tuple[str, ...]) -> None:

@@ -95,7 +95,7 @@ def ids_of(text: str) -> list[tuple[str, int]]:
     """Return operation and id of the orders that match."""
     source, table = ORDERS
     condition = RowCondition(text)
-    batches = (condition.filter(batch) for batch in binlogio.read_rows(source, table=table))
+    batches = (batch.filter(condition.mask(batch)) for batch in binlogio.read_rows(source, table=table))
     return [(row["op"], (row["after"] or row["before"])["id"]) for batch in batches for row in batch.to_pylist()]
 
 
@@ -118,19 +118,29 @@ def test_images_of_a_real_log(text: str, expected: list[tuple[str, int]]) -> Non
 
 
 def test_an_absent_column_is_not_null() -> None:
-    """With MINIMAL images, what the image does not have is unknown."""
+    """With MINIMAL images, it is known for an update if the before image has it, and else undecided."""
     log = FIXTURES / "mysql97" / "rowimage_minimal" / "binlog.000001"
-    absent = 0
+    absent = filled = 0
     for _, batch in binlogio.read_tables(log):
         for number, column in enumerate(batch.schema.field("after").type):
             condition = RowCondition(f"after.`{column.name}` IS NULL OR after.`{column.name}` IS NOT NULL")
-            bits = batch.column("after_present").to_pylist()
-            present = [bool(one and one[number // 8] >> number % 8 & 1) for one in bits]
-            absent += present.count(False)
+            before, after = (
+                [bool(one and one[number // 8] >> number % 8 & 1) for one in batch.column(bits).to_pylist()]
+                for bits in ("before_present", "after_present")
+            )
+            has_after = batch.column("after").is_valid().to_pylist()
+            known = [there and (old or new) for old, new, there in zip(before, after, has_after, strict=True)]
+            undecided = [there and not one for one, there in zip(known, has_after, strict=True)]
+            found = condition.compare(batch)
+            absent += undecided.count(True)
+            filled += sum(one and not new for one, new in zip(known, after, strict=True))
 
-            assert condition.mask(batch).to_pylist() == present
+            assert found.mask.to_pylist() == known
+            assert found.undecided.to_pylist() == undecided
+            assert found.lacking == (column.name if any(undecided) else "")
 
     assert absent
+    assert filled
 
 
 @pytest.mark.parametrize(
@@ -237,7 +247,7 @@ def test_rows_of_events_are_chosen_as_those_of_batches(
     for _, batch in binlogio.read_tables(logs, zero_dates="text", json_diffs="operations"):
         count += batch.num_rows
         if where.columns <= {field.name for field in batch.schema.field("before").type}:
-            rows = where.filter(batch).select(["file", "pos", "op", "before", "after"]).to_pylist()
+            rows = batch.filter(where.compare(batch).mask).select(["file", "pos", "op", "before", "after"]).to_pylist()
             expected += [
                 (row["file"], row["pos"], row["op"]) for row in rows if operations is None or row["op"] in operations
             ]

@@ -25,6 +25,8 @@ from corpus import MARIADB, MYSQL
 if TYPE_CHECKING:
     from click.testing import Result
 
+DAMAGE: Final = 1
+UNREADABLE: Final = 3
 LOGS: Final = tuple(str(MYSQL / "incident" / f"binlog.00000{number}") for number in (1, 2))
 COMMANDS: Final = {
     "dump": ("dump", "-s"),
@@ -91,7 +93,7 @@ def test_condition_on_columns_that_no_table_has_is_refused_by_every_command(name
 
 
 @pytest.mark.parametrize("name", ["undo", "replay", "copy"])
-@pytest.mark.parametrize("condition", ["a = 5", "before.a = 5", "after.id = 1"])
+@pytest.mark.parametrize("condition", ["a = 5", "before.a = 5", "NOT after.a <=> 5"])
 def test_rows_that_cannot_be_compared_are_refused_by_what_writes_changes(
     name: str, condition: str, tmp_path: Path
 ) -> None:
@@ -101,6 +103,19 @@ def test_rows_that_cannot_be_compared_are_refused_by_what_writes_changes(
     assert result.exit_code != 0
     assert "the condition needs " in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["dump", "dump as JSON", "stats", "export"])
+def test_rows_that_cannot_be_compared_are_reported_by_what_shows_changes(name: str, tmp_path: Path) -> None:
+    """One whose other columns decide is not among them: an update of `id` 1 alone, and the rows without that key."""
+    undecided = run(name, tmp_path, "--where", "a = 5 AND id = 1", "-T", "corpus.pk", logs=(MINIMAL,))
+    decided = run(name, tmp_path, "--where", "after.id = 1", "-T", "corpus.pk", logs=(MINIMAL,))
+
+    assert undecided.exit_code == (UNREADABLE if name == "export" else DAMAGE)
+    assert (
+        "the condition needs column a" if name == "export" else "3 row changes were not compared"
+    ) in undecided.stderr
+    assert decided.exit_code == 0
 
 
 @pytest.mark.parametrize("name", COMMANDS)
