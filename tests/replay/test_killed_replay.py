@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import select
 import signal
 import socket as socket_module
 import sqlite3
@@ -11,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
 KILLS: Final = int(os.environ.get("BINLOGIO_KILLS", "12"))
 TRANSACTIONS: Final = 600
-REPLAY: Final = SUPPORT / "killed_replay.py"
 LONGEST_S: Final = 120
 T: Final = TableDefinition(
     "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("n", "int")), ("id",)
@@ -69,29 +71,60 @@ def logs(folder: Path) -> list[str]:
     return [str(path) for path in sorted(folder.glob("binlog.0*"))]
 
 
-def run(url: str, workers: int, files: list[str], *, kill_after_s: float | None, gtids: str = "new") -> bool:
-    """Return whether the replay came to its end before it was killed."""
-    command = [sys.executable, str(REPLAY), url, str(workers), gtids, *files]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    try:
-        output, _ = process.communicate(timeout=LONGEST_S if kill_after_s is None else kill_after_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        output, _ = process.communicate()
-        return False
-    return b"done" in output
+@dataclass(frozen=True)
+class Replays:
+    """The process that starts replays, and kills them."""
+
+    process: subprocess.Popen[bytes]
+
+    def run(
+        self, url: str, workers: int, files: list[str], *, kill_after_s: float | None = None, gtids: str = "new"
+    ) -> bool:
+        """Return whether the replay came to its end before it was killed."""
+        pid = self.start(url, workers, files, gtids)
+        assert self.process.stdout is not None
+        if not select.select([self.process.stdout], [], [], LONGEST_S if kill_after_s is None else kill_after_s)[0]:
+            os.kill(pid, signal.SIGKILL)
+        return self.wait() == 0
+
+    def killed_until_done(
+        self, url: str, workers: int, files: list[str], longest_s: float, rng: random.Random, kills: int, gtids: str
+    ) -> int:
+        """Kill it at random moments, then let it end; how often it was killed."""
+        moments = (rng.uniform(0, longest_s) for _ in range(kills))
+        killed = sum(not self.run(url, workers, files, kill_after_s=moment, gtids=gtids) for moment in moments)
+        assert self.run(url, workers, files, gtids=gtids)
+        return killed
+
+    def start(self, url: str, workers: int, files: list[str], gtids: str) -> int:
+        """Start a replay; return its process id."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([url, workers, gtids, *files]).encode() + b"\n")
+        return self._read("begins")
+
+    def wait(self) -> int:
+        """Return the exit status of the replay, below 0 if it was killed."""
+        return self._read("ends")
+
+    def _read(self, word: str) -> int:
+        assert self.process.stdout is not None
+        found, _, number = self.process.stdout.readline().decode().partition(" ")
+        assert found == word
+        return int(number)
 
 
-def killed_until_done(
-    url: str, workers: int, files: list[str], longest_s: float, rng: random.Random, kills: int, gtids: str = "new"
-) -> int:
-    """Kill it at random moments, then let it end; how often it was killed."""
-    moments = (rng.uniform(0, longest_s) for _ in range(kills))
-    killed = sum(not run(url, workers, files, kill_after_s=moment, gtids=gtids) for moment in moments)
-    assert run(url, workers, files, kill_after_s=None, gtids=gtids)
-    return killed
+@contextmanager
+def started_replays() -> Iterator[Replays]:
+    """Provide a process that imports binlogio once."""
+    command = [sys.executable, str(SUPPORT / "killed_replay.py")]
+    with subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield Replays(process)
+
+
+@pytest.fixture(scope="module")
+def replays() -> Iterator[Replays]:
+    with started_replays() as found:
+        yield found
 
 
 def contents(path: Path) -> dict[str, Counter[Any]]:
@@ -100,14 +133,14 @@ def contents(path: Path) -> dict[str, Counter[Any]]:
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_sqlite_ends_exactly_right(log: Path, tmp_path: Path, workers: int) -> None:
+def test_sqlite_ends_exactly_right(log: Path, replays: Replays, tmp_path: Path, workers: int) -> None:
     """However often, and wherever."""
     right = tmp_path / "right.db"
-    assert run(f"sqlite:///{right}", 1, logs(log), kill_after_s=None)
+    assert replays.run(f"sqlite:///{right}", 1, logs(log))
     killed, rounds, rng = 0, 0, random.Random(workers)
     while killed < KILLS // 2:
         path = tmp_path / f"{rounds}.db"
-        killed += killed_until_done(f"sqlite:///{path}", workers, logs(log), 0.15, rng, 3)
+        killed += replays.killed_until_done(f"sqlite:///{path}", workers, logs(log), 0.15, rng, 3, "new")
         rounds += 1
 
         assert contents(path) == contents(right)
@@ -126,7 +159,7 @@ def socket() -> Iterator[Path]:
 @pytest.mark.slow
 @pytest.mark.parametrize("gtids", ["new", "keep"])
 @pytest.mark.parametrize("workers", [1, 8])
-def test_mysql_ends_exactly_right(log: Path, socket: Path, workers: int, gtids: str) -> None:
+def test_mysql_ends_exactly_right(log: Path, replays: Replays, socket: Path, workers: int, gtids: str) -> None:
     """With DDL that commits by itself; by the table of positions, and by the GTIDs of the source."""
     import pymysql  # noqa: PLC0415
 
@@ -140,9 +173,9 @@ def test_mysql_ends_exactly_right(log: Path, socket: Path, workers: int, gtids: 
         cursor = connection.cursor()
         while killed < KILLS or len(found) < 2:
             if found:
-                killed += killed_until_done(url, workers, logs(log), 1.0, rng, 4, gtids)
+                killed += replays.killed_until_done(url, workers, logs(log), 1.0, rng, 4, gtids)
             else:
-                assert run(url, 1, logs(log), kill_after_s=None, gtids=gtids)
+                assert replays.run(url, 1, logs(log), gtids=gtids)
             cursor.execute("SELECT * FROM d.t ORDER BY id")
             rows = cursor.fetchall()
             cursor.execute("SELECT * FROM d.keyless ORDER BY n")
@@ -189,7 +222,7 @@ def restarted(instance: Instance, *options: str) -> subprocess.Popen[bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "gtids"), [("mysql", "new"), ("mysql", "keep"), ("mariadb", "new")])
 def test_a_replay_into_a_server_that_is_killed_ends_exactly_right(
-    log: Path, kind: str, gtids: str, monkeypatch: pytest.MonkeyPatch
+    log: Path, replays: Replays, kind: str, gtids: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With fsync: what the server has committed is there after its restart, and nothing is applied twice."""
     from real_servers import vendor  # noqa: PLC0415 - builds it
@@ -202,15 +235,12 @@ def test_a_replay_into_a_server_that_is_killed_ends_exactly_right(
     with vendor(kind).server("power", *durable) as instance:
         url = f"{'mysql' if kind == 'mysql' else 'mariadb'}://root@/?unix_socket={instance.socket}"
         while len(found) < 2:
-            command = [sys.executable, str(REPLAY), url, "1", gtids, *logs(log)]
-            while found and len(servers) < KILLS:
-                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-                assert process.stdout is not None
-                process.stdout.readline()
+            while found and len(servers) * 3 < KILLS:  # a restart takes seconds
+                replays.start(url, 1, logs(log), gtids)
                 time.sleep(rng.uniform(0.05, 0.6))
                 servers.append(restarted(instance, *durable))
-                process.communicate()
-            assert run(url, 1, logs(log), kill_after_s=None, gtids=gtids)
+                replays.wait()
+            assert replays.run(url, 1, logs(log), gtids=gtids)
             rows = instance.sql("SELECT * FROM d.t ORDER BY id; SELECT * FROM d.keyless ORDER BY n")
             found.append(rows)
             instance.sql("DROP DATABASE d; DROP DATABASE IF EXISTS binlogio_replay")

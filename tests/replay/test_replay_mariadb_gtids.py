@@ -17,7 +17,7 @@ from binlogio.replay import ReplayFilter, replay
 from binlogio.replay.targets.mysql.target import MysqlTarget
 from binlogio_cli.main import cli
 from real_servers import Instance, vendor
-from replay.test_killed_replay import killed_until_done
+from replay.test_killed_replay import started_replays
 from target_servers import OPTIONS, connect, emptied, tables, url
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ def events(server: Instance) -> list[MariadbGtidEvent]:
 @pytest.mark.parametrize("workers", [1, 8])
 def test_killed_replay_ends_with_every_transaction_once(source: Instance, empty: Instance, workers: int) -> None:
     """However often, and wherever; the rows without a key show one that is applied twice."""
-    killed = killed_until_done(url(empty), workers, logs(source), 1.5, random.Random(workers), 6, gtids="keep")
+    with started_replays() as replays:
+        killed = replays.killed_until_done(url(empty), workers, logs(source), 1.5, random.Random(workers), 6, "keep")
 
     assert killed
     assert tables(empty) == tables(source)
