@@ -33,7 +33,6 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 ER_NO_DEFAULT_FOR_FIELD: Final = 1364
 ER_REPLICA_CONVERSION_FAILED: Final = 13146
-ENOUGH: Final = 300
 CASES: Final = [case for case in json.loads((FIXTURES / "find_row.json").read_text("utf-8")) if not case["conversions"]]
 MARIADB_COLLATIONS: Final = {"utf8mb4_0900_ai_ci": "utf8mb4_unicode_520_nopad_ci", "utf8mb4_0900_as_cs": "utf8mb4_bin"}
 
@@ -91,7 +90,7 @@ def differences(
     applies_events: bool,
     on_lossy: OnLossy = "error",
 ) -> dict[str, Any]:
-    """Return the cases in which a replay did something else than the replica, of at least `ENOUGH`."""
+    """Return the cases in which a replay did something else than the replica; MariaDB has most of their tables."""
     found: dict[str, Any] = {}
     compared = 0
     is_mariadb = server.vendor.is_mariadb
@@ -126,7 +125,7 @@ def differences(
             rows, wanted = result(cursor, case), Counter(repr(row) for row in case["result"]["rows"])
             if (errno, rows) != (case["result"]["errno"], wanted):
                 found[case["name"]] = (errno, case["result"]["errno"], rows - wanted, wanted - rows)
-    assert compared >= ENOUGH
+    assert compared > len(cases) // 2
     return found
 
 
@@ -145,7 +144,8 @@ def test_sql_of_rows_does_what_the_events_do_on_a_replica(server: Instance, tmp_
     """
     cases = [case for case in CASES if case["result"]["errno"] != ER_REPLICA_CONVERSION_FAILED]
 
-    assert differences(server, cases, tmp_path, applies_events=False, on_lossy="ignore") == {}
     found = differences(server, cases, tmp_path, applies_events=False)
     assert len(found) == 7
     assert {errno for errno, *_ in found.values()} == {ER_NO_DEFAULT_FOR_FIELD}
+    lossy = [case for case in cases if case["name"] in found]
+    assert differences(server, lossy, tmp_path, applies_events=False, on_lossy="ignore") == {}
