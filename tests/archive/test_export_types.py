@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,7 @@ TYPED = {
 }
 
 
+@cache
 def logged(directory: str) -> dict[str, list[Any]]:
     """Return the images of each table, in the order of the log."""
     found: dict[str, list[Any]] = {}

@@ -23,7 +23,7 @@ from log_cases import table_map_of
 from logs import header, log, moved, query
 from rowimage_cases import column
 
-ROWS: Final = 300
+ROWS: Final = 72
 BLOCKS: Final = (b"", b"\0", b"\1", b"\2", b"\4", b"\6", b"\x08", b"\xff", b"\0\0", b"\x0a\x02", b"\x41\x1e", b"\x41\0",
                    b"\x05\0", b"\xff\0", b"\0\1", b"\xff\xff", b"\xf7\1", b"\xf7\2", b"\xf8\1", b"\xf8\x08",
                    b"\xfe\x04",
