@@ -1,43 +1,36 @@
 """The oldest supported PySpark, and the last unsupported one, each in a virtual environment of its own.
 
-The newest PySpark is the one that all other tests run with. BINLOGIO_PYSPARK names another one than the oldest.
+The newest PySpark is the one that all other tests run with, and Spark Connect is tested on a cluster
+(`test_spark_cluster_servers.py`). BINLOGIO_PYSPARK names another version than the oldest, and runs more tests.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import pytest
 
-from corpus import MYSQL, ROOT, SUPPORT
+from corpus import ROOT
 from pyspark_environments import TOO_OLD, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 OLDEST: Final = os.environ.get("BINLOGIO_PYSPARK", "4.1")
 OWN_WARNINGS: Final = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")  # PySpark 4.1 leaves sockets open
-# Each starts a Spark; all of them together could exceed the time limit of a test.
-SUBSET: Final = {
-    "reads": (
-        "test_spark_source.py", "test_spark_views.py", "test_spark_typed.py", "test_spark_changes.py",
-        "test_spark_filters.py",
-    ),
-    "streams, writes and replays": (
-        "test_spark_stream.py", "test_spark_stream_offsets.py", "test_spark_merge.py", "test_spark_write.py",
-        "test_spark_write_commit.py", "test_spark_replay.py",
-    ),
-}  # fmt: skip
+FILES: Final = ("test_spark_source.py", "test_spark_stream.py", "test_spark_write.py", "test_spark_replay.py")
+MORE_FILES: Final = (
+    "test_spark_views.py", "test_spark_typed.py", "test_spark_changes.py", "test_spark_filters.py",
+    "test_spark_stream_offsets.py", "test_spark_merge.py", "test_spark_write_commit.py",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("files", SUBSET.values(), ids=SUBSET)
+@pytest.mark.parametrize(
+    "files", [FILES, *([MORE_FILES] if "BINLOGIO_PYSPARK" in os.environ else [])], ids=lambda files: files[0]
+)
 def test_oldest_pyspark_passes_the_tests_of_the_data_source(files: tuple[str, ...]) -> None:
-    """Those that start Spark: reads, streams, writes and replays.
+    """Those that start Spark: reads, streams, writes and replays; all of them if the version is given.
 
     Limits of streams, which 4.1 does not have, are skipped.
     """
@@ -49,21 +42,6 @@ def test_oldest_pyspark_passes_the_tests_of_the_data_source(files: tuple[str, ..
     passed = set(re.findall(r"^PASSED \S*?(\w+\.py)::", done.stdout, re.MULTILINE))
     assert passed == set(files)
     assert "skipped" not in done.stdout, done.stdout[-2000:]
-
-
-def test_everything_runs_on_spark_connect(tmp_path: Path) -> None:
-    """A merge runs in foreachBatch, with a query that begins again; outside of a query it needs a name."""
-    log = MYSQL / "types_int" / "binlog.000001"
-    done = run(
-        OLDEST, str(SUPPORT / "spark_connect_driver.py"), "local[2]", str(log), "corpus.t_serial", "s", str(tmp_path)
-    )
-
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    assert found["replay"]
-    assert found["delta"] == found["named"] == found["frame"] == found["replay"]
-    assert found["read"] == found["written"] == found["copied"] > 0
-    assert "on Spark Connect a batch does not name its query, and 0 queries are active" in found["refused"]
 
 
 @pytest.mark.parametrize(

@@ -42,15 +42,24 @@ def packed(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
+def unpacked(folder: Path, packed: Path) -> Path:
+    """Return the directory with the unpacked archive."""
+    unpack(packed, folder / "installed")
+    return folder / "installed"
+
+
+@pytest.fixture(scope="module")
 def master(folder: Path) -> Iterator[str]:
     """Provide the URL of the cluster."""
     with cluster(PYSPARK, folder) as url:
         yield url
 
 
-def test_tasks_of_both_workers_use_the_archive(folder: Path, packed: Path, master: str, tmp_path: Path) -> None:
+def test_tasks_of_both_workers_use_the_archive(
+    folder: Path, packed: Path, unpacked: Path, master: str, tmp_path: Path
+) -> None:
     """Reads, replays, writes and streams; the rows are what the server answered to SELECT."""
-    unpack(packed, tmp_path / "env")
+    (tmp_path / "env").symlink_to(unpacked)
     words = [str(SUPPORT / "cluster_driver.py"), master, LOG, TABLE, str(tmp_path), f"spark.archives={packed}#env"]
     done = run(PYSPARK, *words, cwd=tmp_path, python="./env/bin/python")
 
@@ -70,7 +79,7 @@ def test_tasks_of_both_workers_use_the_archive(folder: Path, packed: Path, maste
 def test_files_for_python_are_refused_by_a_sentence(master: str, tmp_path: Path) -> None:
     """Python cannot load the compiled kernel from a zip archive."""
     python = tmp_path / "plain" / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(python.parents[1])], check=True)
     (packages,) = interpreter(PYSPARK).parents[1].glob("lib/python*/site-packages")
     next(python.parents[1].glob("lib/python*/site-packages")).joinpath("others.pth").write_text(str(packages))
     zipped = tmp_path / "binlogio.zip"
@@ -86,9 +95,12 @@ def test_files_for_python_are_refused_by_a_sentence(master: str, tmp_path: Path)
     assert "install binlogio where it runs" in done.stderr
 
 
-def test_client_of_spark_connect_without_the_logs(folder: Path, packed: Path, master: str, tmp_path: Path) -> None:
-    """The directory of the logs is empty for the client, as on another machine."""
-    with connect_server(PYSPARK, folder, master, packed) as url:
+def test_client_of_spark_connect_without_the_logs(folder: Path, unpacked: Path, master: str, tmp_path: Path) -> None:
+    """The directory of the logs is empty for the client, as on another machine.
+
+    A merge runs in foreachBatch, with a query that begins again; outside of a query it needs a name.
+    """
+    with connect_server(PYSPARK, folder, master, unpacked) as url:
         logs = tmp_path / "logs"
         logs.mkdir()
         shutil.copy(LOG, logs)
@@ -103,3 +115,4 @@ def test_client_of_spark_connect_without_the_logs(folder: Path, packed: Path, ma
     assert found["replay"] == sorted([str(value) for value in row] for row in expected["rows"])
     assert found["delta"] == found["named"] == found["frame"] == found["replay"]
     assert found["read"] == found["written"] == found["copied"] > 0
+    assert "on Spark Connect a batch does not name its query, and 0 queries are active" in found["refused"]

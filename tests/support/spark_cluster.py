@@ -36,7 +36,7 @@ def archive(version: str, folder: Path) -> Path:
         shutil.rmtree(packages / source.name, ignore_errors=True)
         shutil.copytree(source, packages / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     packed = folder / "env.tar.gz"
-    pack = [str(found / "bin" / "venv-pack"), "-q", "--compress-level", "1", "-p", str(found), "-o", str(packed)]
+    pack = [str(found / "bin" / "venv-pack"), "-q", "--compress-level", "0", "-p", str(found), "-o", str(packed)]
     subprocess.run(pack, check=True)
     return packed
 
@@ -61,10 +61,8 @@ def cluster(version: str, folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def connect_server(version: str, folder: Path, master: str, packed: Path) -> Iterator[str]:
+def connect_server(version: str, folder: Path, master: str, installed: Path) -> Iterator[str]:
     """Provide the URL of a Spark Connect server on a cluster; Python has the same path on all machines."""
-    python = folder / "installed" / "bin" / "python"
-    unpack(packed, python.parents[1])
     submit = ["org.apache.spark.deploy.SparkSubmit", "--class", _CONNECT, "--master", master]
     settings = {
         "spark.driver.memory": "1g", "spark.executor.memory": "700m",
@@ -74,7 +72,7 @@ def connect_server(version: str, folder: Path, master: str, packed: Path) -> Ite
     submit += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     submit += ["spark-internal"]
     pattern = r"Spark Connect server started at: \S*?:(\d+)"
-    with _daemon(version, folder / "connect.log", submit, pattern, python=str(python)) as port:
+    with _daemon(version, folder / "connect.log", submit, pattern, python=str(installed / "bin" / "python")) as port:
         yield f"sc://127.0.0.1:{port}"
 
 

@@ -1,14 +1,12 @@
 """A client of Spark Connect: reads, streams, writes, replays, and merges into a Delta table twice from one checkpoint.
 
-Started by tests in an environment that has Spark Connect: python spark_connect_driver.py REMOTE LOG TABLE KEY FOLDER,
-where REMOTE is `local[2]` or a URL. Prints a JSON object: the rows of the tables, the rows of a replay, numbers of
-changes, and the error of a merge outside of a query.
+Started by `test_spark_cluster_servers.py`: python spark_connect_driver.py URL LOG TABLE KEY FOLDER. Prints a JSON
+object: the rows of the tables, the rows of a replay, numbers of changes, and the error of a merge outside of a query.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,11 +18,9 @@ from pyspark_binlogio import BinlogDataSource, in_transaction_order, merge_into,
 from pyspark_binlogio.pyspark_api import has_pyspark
 
 
-def main(remote: str, log: str, table: str, key: str, folder: str) -> None:
+def main(url: str, log: str, table: str, key: str, folder: str) -> None:
     """Run the queries and print their results."""
-    if "://" not in remote:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.remote(remote).getOrCreate()
+    spark = SparkSession.builder.remote(url).getOrCreate()
     spark.dataSource.register(BinlogDataSource)
     found: dict[str, Any] = {"replay": rows(replay(spark, log, table))}
     name = "copy" if has_pyspark((4, 3)) else None  # 4.3: the batch session does not list queries
