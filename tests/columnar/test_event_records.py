@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from binlogio.storage.keyring import Keyring
 
-COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "300"))
+COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
 FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
 CHUNK: Final = 100
 EVERYTHING: Final = EventSelection()

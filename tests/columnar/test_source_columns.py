@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from binlogio.format.groups import EventGroup
 
-COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "300"))
+COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
 FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
 NAMES: Final = tuple(one.name for one in SOURCE_FIELDS)
 PLACE: Final = ("pos", "row", "gtid")

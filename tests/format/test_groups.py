@@ -40,7 +40,7 @@ from logs import description, header, log, query, rotate, stop, transaction
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "300"))
+COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
 FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
 GTID = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT))
 MARIADB_GTID = MariadbGtidEvent(sequence_number=1, domain_id=0, flags=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator
@@ -49,14 +50,16 @@ def in_turn(one: CorpusFile, choices: list[Selection]) -> Iterator[tuple[Selecti
         yield choice, FORMS_IN_TURN[number % len(FORMS_IN_TURN)]
 
 
+COUNT = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@pytest.mark.parametrize("number", range(400))
-def test_mutated_logs_end_in_the_same_error(number: int) -> None:
+@pytest.mark.parametrize("part", range(10))
+def test_mutated_logs_end_in_the_same_error(part: int) -> None:
     """Events that are changed, cut, doubled or missing, with checksums that fit and that do not."""
-    _, data = mutated_log(number)
-    assert_dumped_alike(data)
+    for number in range(part, COUNT, 10):
+        _, data = mutated_log(number)
+        assert_dumped_alike(data)
 
 
 @pytest.mark.parametrize("one", LOGS, ids=lambda one: one.id)

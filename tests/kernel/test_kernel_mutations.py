@@ -23,7 +23,7 @@ from log_mutations import mutated_log
 if TYPE_CHECKING:
     from pathlib import Path
 
-COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "300"))
+COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
 FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
 CHUNK: Final = 50
 FORMATS: Final = ("text", "json", "sql")

@@ -42,7 +42,7 @@ from rowimage_cases import column
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "300"))
+COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
 FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
 CHUNK: Final = 100
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
