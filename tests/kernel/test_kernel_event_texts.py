@@ -165,13 +165,17 @@ def test_groups_like_earlier_ones_are_written_by_the_kernel(path: Path, dump_of:
     assert late == []
 
 
-@pytest.mark.parametrize("table", ["t", "other"])
-def test_transactions_of_rows_are_written_alike(table: str) -> None:
+@pytest.mark.parametrize(
+    "selection",
+    [
+        Selection(tables=("t",)),
+        Selection(tables=("other",)),
+        Selection(start_time=1_700_000_100, stop_time=1_700_000_700),
+    ],
+)
+def test_transactions_of_rows_are_written_alike(selection: Selection) -> None:
     """Groups on both sides of the end of what is read at once."""
-    data = rows_log(12_000)
-
-    assert_dumped_alike(data, Selection(tables=(table,)))
-    assert_dumped_alike(data, Selection(start_time=1_700_000_100, stop_time=1_700_000_700))
+    assert_dumped_alike(rows_log(12_000), selection)
 
 
 @settings(max_examples=100, suppress_health_check=SLOW, deadline=None)
