@@ -49,17 +49,16 @@ from binlogio.schema.ddl.column_history import (
     defaults_after,
     effective_defaults,
 )
-from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
+from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT, Default
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl, text_of
 from binlogio.schema.ddl.parsed_table import ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tokens import Token, tokenize
+from binlogio.schema.ddl.tokens import Token, Unparsed, tokenize
 from binlogio.schema.ddl.tree import (
     AlterTable,
     CreateIndex,
     CreateTable,
-    Default,
     DropDatabase,
     DropIndex,
     DropTables,
@@ -67,7 +66,6 @@ from binlogio.schema.ddl.tree import (
     Like,
     RenameTables,
     TruncateTable,
-    Unparsed,
     Unreadable,
 )
 from binlogio.schema.definition import from_table_map

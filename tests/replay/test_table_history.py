@@ -27,7 +27,7 @@ from binlogio.replay.table_history import (
     XaEnd,
     marks_of,
 )
-from binlogio.schema.ddl.tree import Default
+from binlogio.schema.ddl.column_text import Default
 from binlogio.values.absent import ABSENT
 from logs import header, log, query
 from operations import operations

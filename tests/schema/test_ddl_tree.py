@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from binlogio.schema.ddl.column_text import Default
 from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL
 from binlogio.schema.ddl.statements import names_in
-from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES
+from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, Name, Unparsed
 from binlogio.schema.ddl.tree import (
     AlterClauses,
     AlterDatabase,
@@ -21,18 +22,15 @@ from binlogio.schema.ddl.tree import (
     CreateIndex,
     CreateSequence,
     CreateTable,
-    Default,
     DropDatabase,
     DropIndex,
     DropTables,
     FromSelect,
     Like,
-    Name,
     NotDdl,
     RenameTables,
     TableBody,
     TruncateTable,
-    Unparsed,
     Unreadable,
 )
 

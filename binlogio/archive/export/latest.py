@@ -50,7 +50,8 @@ from binlogio.storage.index_file import unescaped_name
 
 if TYPE_CHECKING:
     from binlogio.rows.plan import TablePlan
-    from binlogio.schema.ddl.tree import Ddl, Name
+    from binlogio.schema.ddl.tokens import Name
+    from binlogio.schema.ddl.tree import Ddl
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 

@@ -12,9 +12,8 @@ from binlogio.lazy_names import lazy_names
 if TYPE_CHECKING:
     from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.ddl.column_history import ColumnChanges
-    from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
+    from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT, Default
     from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
-    from binlogio.schema.ddl.tree import Default
 
 __all__ = ["NEWEST_MYSQL", "UNKNOWN_DEFAULT", "ColumnChanges", "Default", "ServerDefaults", "TableName"]
 
@@ -24,8 +23,7 @@ if not TYPE_CHECKING:
         {
             "catalogue": "TableName",
             "column_history": "ColumnChanges",
-            "column_text": "UNKNOWN_DEFAULT",
+            "column_text": "UNKNOWN_DEFAULT Default",
             "server_defaults": "NEWEST_MYSQL ServerDefaults",
-            "tree": "Default",
         },
     )

@@ -22,23 +22,16 @@ from binlogio.schema.ddl.column_text import (
     read_default_value,
     skip_value,
 )
-from binlogio.schema.ddl.create_table import (
-    TableOptions,
-    begins_key,
-    read_charset_option,
-    read_key,
-    read_option,
-    read_period,
-)
+from binlogio.schema.ddl.create_table import begins_key, read_charset_option, read_key, read_option, read_period
 from binlogio.schema.ddl.parsed_table import MOST_COLUMNS, PRIMARY
 from binlogio.schema.ddl.partitions import read_partition_clause
-from binlogio.schema.ddl.tree import AlterClauses, ColumnClause
+from binlogio.schema.ddl.tree import AlterClauses, ColumnClause, TableOptions
 
 if TYPE_CHECKING:
+    from binlogio.schema.ddl.column_text import Default
     from binlogio.schema.ddl.parsed_table import Key, Period
     from binlogio.schema.ddl.partitions import PartitionClause
-    from binlogio.schema.ddl.tokens import Words
-    from binlogio.schema.ddl.tree import Default, Name
+    from binlogio.schema.ddl.tokens import Name, Words
 
 # Before PARTITION, these begin a clause about partitions, to which the rest of the statement belongs.
 _PARTITION_VERBS: Final = frozenset(

@@ -1,22 +1,33 @@
 """Catalogue of table definitions while a log is read: definitions by name, and the reason for each unknown one.
 
-Handles names, databases and case folding. `binlogio.schema.ddl.statements` parses and applies SQL statements.
+Handles names, databases and case folding, the foreign keys that change rows, and temporary tables, which are a name
+space of each session that hides base tables. `binlogio.schema.ddl.statements` parses and applies SQL statements.
+
+    MySQL     RENAME TABLE renames base tables only, also those that a temporary table hides
+    MariaDB   RENAME TABLE renames the temporary table if there is one (sql/sql_rename.cc, do_rename_temporary)
+    both      ALTER, CREATE INDEX, DROP INDEX, TRUNCATE and LIKE are about the temporary table if there is one
+
+Statements of temporary tables are in the log with binlog_format=STATEMENT, and in MariaDB with MIXED; their rows are
+not in a log of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from binlogio.dotted_names import dotted_name
+from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
-from binlogio.schema.ddl.cascades import Cascades
-from binlogio.schema.ddl.temporary_tables import TemporaryTables
-from binlogio.schema.identifiers import NamesInAnyCase
+from binlogio.schema.identifiers import NamesInAnyCase, folded
 
 if TYPE_CHECKING:
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.ddl.parsed_table import ParsedTable
+    from binlogio.schema.ddl.server_defaults import ServerDefaults
+
+_RENAMES_TEMPORARY = (10, 3, 0)  # MariaDB; not known of earlier versions
 
 TableName = tuple[str, str]
 """Schema and name."""
@@ -202,3 +213,143 @@ class Catalogue:
             return False
         database = self.databases.get(name[0])
         return name in self._dropped or (database is not None and database.is_fresh)
+
+
+class Cascades:
+    """The foreign keys that change rows, by child and by parent.
+
+    `changed` are the children whose foreign keys were changed, for a caller that stores them and clears the set.
+    """
+
+    def __init__(self) -> None:
+        self.changed: set[TableName] = set()
+        self._of_child: dict[TableName, tuple[Cascade, ...]] = {}
+        self._children: dict[TableName, dict[TableName, None]] = {}  # by the folded name of their parent, in order
+
+    def copy(self) -> Cascades:
+        """Return a copy."""
+        other = Cascades()
+        other._of_child = dict(self._of_child)
+        other._children = {parent: dict(children) for parent, children in self._children.items()}
+        return other
+
+    def __iter__(self) -> Iterator[Cascade]:
+        """Iterate over all foreign keys."""
+        return (one for found in self._of_child.values() for one in found)
+
+    def of_child(self, child: TableName) -> tuple[Cascade, ...]:
+        """Return the foreign keys of a table."""
+        return self._of_child.get(child, ())
+
+    def of_parent(self, parent: TableName) -> tuple[Cascade, ...]:
+        """Return the foreign keys that change rows of other tables with those of this one, in any case of its name."""
+        name = folded(parent)
+        found = (one for child in self._children.get(name, ()) for one in self._of_child[child])
+        return tuple(one for one in found if folded(one.parent) == name)
+
+    def put(self, child: TableName, cascades: tuple[Cascade, ...]) -> None:
+        """Replace the foreign keys of a table."""
+        before = self._of_child.pop(child, ())
+        if cascades:
+            self._of_child[child] = cascades
+        if cascades == before:
+            return
+        self.changed.add(child)
+        for parent in {folded(one.parent) for one in before}:
+            del self._children[parent][child]
+            if not self._children[parent]:
+                del self._children[parent]
+        for one in cascades:
+            self._children.setdefault(folded(one.parent), {})[child] = None
+
+    def rename(self, old: TableName, new: TableName) -> None:
+        """Take note that a table, which foreign keys are of or refer to, has another name."""
+        for child in dict.fromkeys((old, *self._children.get(folded(old), ()))):
+            found = tuple(
+                replace(
+                    one, child=new if one.child == old else one.child, parent=new if one.parent == old else one.parent
+                )
+                for one in self._of_child.get(child, ())
+            )
+            if found and child == old:
+                self.put(old, ())
+                self.put(new, found)
+            elif found:
+                self.put(child, found)
+
+
+class TemporaryTables:
+    """The temporary tables, by session (thread id) and name, with their definitions; None if unknown.
+
+    A server that was restarted does not have those of earlier logs, and gives their thread ids to other sessions.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[int, TableName], KnownTable | None] = {}
+        self._of_earlier_logs: set[tuple[int, TableName]] = set()
+
+    def copy(self) -> TemporaryTables:
+        """Return a copy."""
+        other = TemporaryTables()
+        other._tables, other._of_earlier_logs = dict(self._tables), set(self._of_earlier_logs)
+        return other
+
+    def begin_log(self) -> None:
+        """Continue with the next log of the server, which may have been restarted."""
+        self._of_earlier_logs.update(self._tables)
+        self._tables.clear()
+
+    def has(self, session: int, name: TableName) -> bool:
+        """Return whether a session certainly has a temporary table of this name."""
+        return (session, name) in self._tables
+
+    def decide(self, session: int, name: TableName) -> bool:
+        """Return whether a session has a temporary table of this name.
+
+        Raises:
+            UnsupportedFeature: it had one in an earlier log.
+        """
+        if (session, name) in self._of_earlier_logs:
+            raise UnsupportedFeature("the session may have a temporary table with this name", found=dotted_name(*name))
+        return self.has(session, name)
+
+    def definition(self, session: int, name: TableName) -> KnownTable | None:
+        """Return the definition of a temporary table."""
+        return self._tables.get((session, name))
+
+    def put(self, session: int, name: TableName, known: KnownTable | None) -> None:
+        """Add a temporary table, or replace its definition."""
+        self._tables[session, name] = known
+        self._of_earlier_logs.discard((session, name))
+
+    def drop(self, session: int, name: TableName) -> None:
+        """Remove a temporary table."""
+        self._tables.pop((session, name), None)
+        self._of_earlier_logs.discard((session, name))
+
+    def rename(self, session: int, old: TableName, new: TableName) -> None:
+        """Give a temporary table another name."""
+        self.put(session, new, self._tables.pop((session, old), None))
+
+    def base_renames(
+        self, session: int, pairs: Iterable[tuple[TableName, TableName]], server: ServerDefaults
+    ) -> Iterator[tuple[TableName, TableName]]:
+        """Yield those pairs of old and new names of a RENAME TABLE that are base tables."""
+        own = {name for thread, name in self._tables if thread == session} if server.is_mariadb else set()
+        for old, new in pairs:
+            if old in own:
+                own.remove(old)
+                own.add(new)
+            else:
+                yield old, new
+
+    def is_renamed(self, session: int, name: TableName, server: ServerDefaults) -> bool:
+        """Return whether RENAME TABLE with this old name renames a temporary table.
+
+        Raises:
+            UnsupportedFeature: that is not known.
+        """
+        is_temporary = server.is_mariadb and self.decide(session, name)
+        if is_temporary and server.version < _RENAMES_TEMPORARY:
+            raise UnsupportedFeature("RENAME TABLE of a temporary table by this server", found=dotted_name(*name))
+        return is_temporary

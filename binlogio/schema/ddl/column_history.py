@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.frozen import dataclass
-from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
+from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT, Default
 from binlogio.schema.ddl.parsed_table import ParsedTable
-from binlogio.schema.ddl.tree import AlterClauses, Default
+from binlogio.schema.ddl.tree import AlterClauses
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import GEOMETRY_TYPES
 

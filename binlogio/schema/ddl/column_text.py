@@ -21,8 +21,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.collations import BINARY, charset_of_collation, max_character_bytes
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tokens import MODE_MAXDB, MODE_ORACLE, MODE_REAL_AS_FLOAT, Words
-from binlogio.schema.ddl.tree import Default, Unparsed
+from binlogio.schema.ddl.tokens import MODE_MAXDB, MODE_ORACLE, MODE_REAL_AS_FLOAT, Unparsed, Words
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.schema.types import (
     BINARY_TYPES,
@@ -53,8 +52,6 @@ _NAMES: Final = {
 }  # fmt: skip
 NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
 """The spellings of the time of a statement."""
-UNKNOWN_DEFAULT: Final = Default(is_known=False)
-
 _NATIONAL: Final = "utf8mb3"
 _AN_ATTRIBUTE: Final = "an attribute of a column"
 # Existing rows get a number each, or a computed value, which is unknown.
@@ -66,6 +63,22 @@ _AS_BINARY: Final = dict(zip(TEXT_TYPES, BINARY_TYPES, strict=True))
 _MAX_VARCHAR_BYTES: Final = 65535
 _MAX_FLOAT_BITS: Final = 24
 _TEXT_SIZES: Final = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFFFFFFF, "long"))
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """The value that existing rows get in a column.
+
+    `text` is in the server's text form, None for NULL. `is_now` where it is the time of the statement; `is_known` is
+    False if it depends on facts that are not in a log.
+    """
+
+    text: str | bytes | None = None
+    is_now: bool = False
+    is_known: bool = True
+
+
+UNKNOWN_DEFAULT: Final = Default(is_known=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,9 @@ from dataclasses import replace
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.frozen import dataclass
-from binlogio.schema.collations import charset_of_collation, default_collation
 from binlogio.schema.ddl.column_text import (
     ColumnText,
+    Default,
     ParsedColumn,
     TableSetting,
     begins_partitions,
@@ -43,10 +42,9 @@ from binlogio.schema.ddl.parsed_table import (
     ParsedTable,
     Period,
 )
-from binlogio.schema.ddl.partitions import MOVING, Partitions, read_partitions
-from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tokens import Words
-from binlogio.schema.ddl.tree import Default, FromSelect, Like, TableBody, Unparsed
+from binlogio.schema.ddl.partitions import MOVING, read_partitions
+from binlogio.schema.ddl.tokens import Unparsed, Words
+from binlogio.schema.ddl.tree import FromSelect, Like, TableBody, TableOptions
 from binlogio.schema.definition import ColumnDefinition
 
 VERSIONING_COLUMNS: Final = tuple(
@@ -80,45 +78,6 @@ _VALUE_OPTIONS: Final = frozenset(
 )
 _SELECTS: Final = ("SELECT", "WITH", "VALUES", "TABLE", "(")
 _KEY_OPTIONS: Final = frozenset("KEY_BLOCK_SIZE COMMENT ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE CLUSTERING".split())
-
-
-@dataclass(frozen=True, slots=True)
-class TableOptions:
-    """Options after the columns, or in an ALTER TABLE."""
-
-    charset: str | None = None
-    collation: str | None = None
-    engine: str | None = None
-    is_versioned: bool = False
-    selects: bool = False
-    moves_rows: bool = False  # DISCARD or IMPORT TABLESPACE
-    partitions: Partitions | None = None
-
-    def chosen_collation(self, server: ServerDefaults, usual: str) -> str | None:
-        """Return the default collation that they name; `usual` is what DEFAULT means. None where they name none."""
-        charset = self.charset if (self.charset or "").upper() != "DEFAULT" else charset_of_collation(usual)
-        if self.collation is not None and self.collation.upper() != "DEFAULT":
-            collation = server.known_collation(self.collation, charset or charset_of_collation(usual))
-            of = charset_of_collation(collation)
-            if charset is not None and charset_of_collation(default_collation(charset)) != of:
-                raise UnsupportedFeature(
-                    "the collation does not belong to the character set",
-                    field="COLLATE",
-                    expected=charset,
-                    found=collation,
-                )
-            return collation
-        if charset is None:
-            return None
-        # MySQL: the collation of the database; MariaDB: the default one of its character set
-        is_usual = (self.charset or "").upper() == "DEFAULT" and not server.is_mariadb
-        return usual if is_usual else server.collation_of_charset(charset)
-
-    def depends_on_usual(self, server: ServerDefaults) -> bool:
-        """Return whether `chosen_collation` depends on `usual`."""
-        if self.collation is not None and self.collation.upper() != "DEFAULT":
-            return self.charset is None and server.is_partial_collation(self.collation)
-        return (self.charset or "").upper() == "DEFAULT"
 
 
 def read_create_body(words: Words) -> TableBody | Like | FromSelect:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from binlogio.schema.ddl.server_defaults import ServerDefaults
-    from binlogio.schema.ddl.tree import Name
+    from binlogio.schema.ddl.tokens import Name
 
 _CHANGES: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 

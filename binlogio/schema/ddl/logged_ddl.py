@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from binlogio.events.load import ExecuteLoadQueryEvent
     from binlogio.events.query import QueryEvent
     from binlogio.schema.ddl.catalogue import Catalogue, TableName
-    from binlogio.schema.ddl.tree import Ddl, Name
+    from binlogio.schema.ddl.tokens import Name
+    from binlogio.schema.ddl.tree import Ddl
 
 # MariaDB's sql/sql_priv.h, OPTION_EXPLICIT_DEF_TIMESTAMP: a bit of the status variable FLAGS2.
 _EXPLICIT_TIMESTAMPS: Final = 1 << 24

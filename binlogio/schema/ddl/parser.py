@@ -22,7 +22,6 @@ from binlogio.schema.ddl import tree
 from binlogio.schema.ddl.alter_table import read_clauses
 from binlogio.schema.ddl.column_text import TableSetting
 from binlogio.schema.ddl.create_table import (
-    TableOptions,
     created_defaults,
     created_table,
     key_parts,
@@ -32,7 +31,8 @@ from binlogio.schema.ddl.create_table import (
 from binlogio.schema.ddl.foreign_keys import dropped_foreign_keys, foreign_keys_of, references_in
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL, ServerDefaults
-from binlogio.schema.ddl.tokens import MODE_ORACLE, Token, Words, iter_tokens
+from binlogio.schema.ddl.tokens import MODE_ORACLE, Name, Token, Unparsed, Words, iter_tokens
+from binlogio.schema.ddl.tree import TableOptions
 from binlogio.schema.definition import TableDefinition
 
 _MOST_TOKENS: Final = 1 << 18  # more than any table of 4096 columns needs
@@ -71,7 +71,7 @@ def _kept_tree(sql: str, server: ServerDefaults, sql_mode: int) -> tree.Ddl:
 def parse_tokens(rest: Iterator[Token], sql_mode: int = 0) -> tree.Ddl:
     """Return the tree of a statement; of statements other than DDL only the first tokens are needed."""
     tokens: list[Token] = []
-    problem: tree.Unparsed | None = None
+    problem: Unparsed | None = None
     variable = ""
     try:
         tokens += islice(rest, _HEAD)
@@ -83,22 +83,22 @@ def parse_tokens(rest: Iterator[Token], sql_mode: int = 0) -> tree.Ddl:
             return _OTHER
         tokens += islice(rest, _MOST_TOKENS)
         if len(tokens) > _MOST_TOKENS:
-            problem = tree.Unparsed(reason=f"the statement has more than {_MOST_TOKENS} tokens")
+            problem = Unparsed(reason=f"the statement has more than {_MOST_TOKENS} tokens")
     except UnsupportedFeature as exc:
-        problem = tree.Unparsed.of(exc)
+        problem = Unparsed.of(exc)
     what = _object(tokens)
     if what is None:
         return _OTHER
     verb = tokens[0].upper
     if variable:
-        return _unreadable(tokens, tree.Unparsed(reason=f"its syntax depends on {variable}, which it sets itself"))
+        return _unreadable(tokens, Unparsed(reason=f"its syntax depends on {variable}, which it sets itself"))
     try:
         return _PARSERS[verb, what](_StatementHead(Words(tokens, sql_mode), problem))
     except UnsupportedFeature as exc:
-        return _unreadable(tokens, tree.Unparsed.of(exc) if problem is None else problem)
+        return _unreadable(tokens, Unparsed.of(exc) if problem is None else problem)
 
 
-def _unreadable(tokens: list[Token], problem: tree.Unparsed) -> tree.Unreadable:
+def _unreadable(tokens: list[Token], problem: Unparsed) -> tree.Unreadable:
     is_replace = [token.upper for token in tokens[:2]] == ["CREATE", "OR"]
     return tree.Unreadable("REPLACE" if is_replace else tokens[0].upper, problem)
 
@@ -136,7 +136,7 @@ class _StatementHead:
     `problem` is the reason why the rest of it cannot be parsed; the names in it are known.
     """
 
-    def __init__(self, words: Words, problem: tree.Unparsed | None) -> None:
+    def __init__(self, words: Words, problem: Unparsed | None) -> None:
         self.words = words
         self.problem = problem
         while words.next.upper not in (*_OBJECTS, "TRUNCATE"):
@@ -158,14 +158,14 @@ class _StatementHead:
             raise self.problem.error()
         return self.words
 
-    def part(self, read: Callable[[Words], _T]) -> _T | tree.Unparsed:
+    def part(self, read: Callable[[Words], _T]) -> _T | Unparsed:
         """Return a part of the statement, which may be one that cannot be parsed."""
         if self.problem is not None:
             return self.problem
         try:
             return read(self.words)
         except UnsupportedFeature as exc:
-            return tree.Unparsed.of(exc)
+            return Unparsed.of(exc)
 
 
 # ---------------------------------------------------------------------------------------------------------- tables
@@ -176,9 +176,9 @@ def _create_table(head: _StatementHead) -> tree.Ddl:
     table = words.table_name()
     found = words.copy()
     if head.modifiers not in _CREATE_MODIFIERS and head.problem is None:
-        head.problem = tree.Unparsed(reason="the statement cannot be parsed", found=repr(" ".join(head.modifiers)))
+        head.problem = Unparsed(reason="the statement cannot be parsed", found=repr(" ".join(head.modifiers)))
     body = head.part(_body)
-    if isinstance(body, tree.Unparsed) and any(token.upper == "SELECT" for token in words.tokens):
+    if isinstance(body, Unparsed) and any(token.upper == "SELECT" for token in words.tokens):
         body = tree.FromSelect()
     return tree.CreateTable(
         table=table,
@@ -204,7 +204,7 @@ def _alter_table(head: _StatementHead) -> tree.Ddl:
     _skip_wait(words)
     start = words.copy()
     clauses = head.part(read_clauses)
-    if isinstance(clauses, tree.Unparsed):
+    if isinstance(clauses, Unparsed):
         new_names = tuple(_given_names(start))
     else:
         new_names = () if clauses.name is None else (clauses.name,)
@@ -217,7 +217,7 @@ def _alter_table(head: _StatementHead) -> tree.Ddl:
     )
 
 
-def _given_names(words: Words) -> Iterator[tree.Name]:
+def _given_names(words: Words) -> Iterator[Name]:
     """Yield the names that an ALTER TABLE gives to the table or a partition, or takes from another table."""
     while not words.ended:
         is_name = words.accept("TO", "TABLE") or words.accept("CONVERT", "TABLE")
@@ -317,9 +317,9 @@ def _create_index(head: _StatementHead) -> tree.Ddl:
     table, name = _indexed_table(head)
     is_unique = "UNIQUE" in head.modifiers
     parts = head.part(key_parts)
-    if isinstance(name, tree.Unparsed):
+    if isinstance(name, Unparsed):
         return tree.CreateIndex(table, name)
-    if isinstance(parts, tree.Unparsed):
+    if isinstance(parts, Unparsed):
         return tree.CreateIndex(table, parts)
     is_hash = any(one.upper == "USING" and two.upper == "HASH" for one, two in pairwise(head.words.tokens))
     key = Key(name, parts, is_unique=is_unique, is_hash=is_hash)
@@ -331,7 +331,7 @@ def _drop_index(head: _StatementHead) -> tree.Ddl:
     return tree.DropIndex(table, name)
 
 
-def _indexed_table(head: _StatementHead) -> tuple[tree.Name, str | tree.Unparsed]:
+def _indexed_table(head: _StatementHead) -> tuple[Name, str | Unparsed]:
     """Return the table of an index, and the index's name."""
     name = head.part(Words.name)
     while not head.words.accept("ON"):
@@ -432,7 +432,7 @@ def parse_table(
     """Return as `parse_create_table`, and which facts are defaults."""
     created = _created(sql, server)
     match created.body:
-        case tree.Unparsed():
+        case Unparsed():
             raise created.body.error()
         case tree.Like((_, name)):
             reason = f"it is like {name}"

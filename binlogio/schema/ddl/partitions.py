@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
-from binlogio.schema.ddl.tree import Unparsed
+from binlogio.schema.ddl.tokens import Unparsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from binlogio.schema.ddl.tokens import Words
-    from binlogio.schema.ddl.tree import Name
+    from binlogio.schema.ddl.tokens import Name, Words
 
 _REMOVING: Final = ("DROP", "TRUNCATE")
 MOVING: Final = ("EXCHANGE", "DISCARD", "IMPORT")

@@ -23,6 +23,7 @@ from binlogio.schema.ddl.create_table import created_table
 from binlogio.schema.ddl.foreign_keys import cascades_of
 from binlogio.schema.ddl.parsed_table import Key, ParsedTable
 from binlogio.schema.ddl.server_defaults import ServerDefaults
+from binlogio.schema.ddl.tokens import Name, Unparsed
 from binlogio.schema.definition import ColumnDefinition
 
 _T = TypeVar("_T")
@@ -94,7 +95,7 @@ def follow_ddl(
         follower.note_cascades(statement)
 
 
-def names_in(statement: tree.Ddl) -> tuple[tree.Name, ...]:
+def names_in(statement: tree.Ddl) -> tuple[Name, ...]:
     """Return the tables that a statement can have changed, as far as it names them."""
     match statement:
         case tree.CreateTable() | tree.CreateSequence() | tree.AlterSequence() | tree.TruncateTable():
@@ -242,7 +243,7 @@ class _Follower:
                 return KnownTable(created_table(body, *name, setting)), ""
             case tree.FromSelect():
                 return None, "its columns come from a SELECT"
-            case tree.Unparsed() as problem:
+            case Unparsed() as problem:
                 raise problem.error()
 
     def _alter_table(self, statement: tree.AlterTable) -> None:
@@ -349,7 +350,7 @@ class _Follower:
 
     # --------------------------------------------------------------------------------------------------------- names
 
-    def _full(self, name: tree.Name) -> TableName:
+    def _full(self, name: Name) -> TableName:
         """Return schema and name; the schema is that of the session if missing."""
         return (self._schema if name[0] is None else name[0], name[1])
 
@@ -415,7 +416,7 @@ def _with_index(table: ParsedTable, key: Key, statement: tree.CreateIndex) -> Pa
     return table if has_name else table.with_key(key.doubtful())
 
 
-def _parsed(part: _T | tree.Unparsed) -> _T:
-    if isinstance(part, tree.Unparsed):
+def _parsed(part: _T | Unparsed) -> _T:
+    if isinstance(part, Unparsed):
         raise part.error()
     return part

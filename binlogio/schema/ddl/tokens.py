@@ -58,6 +58,28 @@ _CONDITIONAL: Final = ("/*!", "/*M!")
 # MariaDB skips what MySQL executes from 5.7 on; sql/sql_lex.cc, Lex_input_stream::get_token.
 _MYSQL_ONLY: Final = range(50700, 100000)
 
+Name = tuple[str | None, str]
+"""Schema and name of a table; the schema is None where the statement does not name it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unparsed:
+    """A part of a statement that cannot be parsed, with the facts of the error."""
+
+    reason: str
+    field: str | None = None
+    expected: object = None
+    found: object = None
+
+    @classmethod
+    def of(cls, exc: UnsupportedFeature) -> Unparsed:
+        """Return the facts of an error, which itself would keep the frames of the parser."""
+        return cls(reason=exc.reason, field=exc.field, expected=exc.expected, found=exc.found)
+
+    def error(self) -> UnsupportedFeature:
+        """Return the error again."""
+        return UnsupportedFeature(self.reason, field=self.field, expected=self.expected, found=self.found)
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -246,7 +268,7 @@ class Words:
             self.refuse("a name")
         return self.take().text
 
-    def table_name(self) -> tuple[str | None, str]:
+    def table_name(self) -> Name:
         """Return the schema, if given, and the name of a table. A dot before the name means the default schema."""
         if self.accept("."):
             return None, self.name()

@@ -16,49 +16,15 @@ from typing import TYPE_CHECKING
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
+from binlogio.schema.collations import charset_of_collation, default_collation
 
 if TYPE_CHECKING:
-    from binlogio.schema.ddl.column_text import ColumnText
-    from binlogio.schema.ddl.create_table import TableOptions
+    from binlogio.schema.ddl.column_text import ColumnText, Default
     from binlogio.schema.ddl.foreign_keys import Reference
     from binlogio.schema.ddl.parsed_table import Key, ParsedTable, Period
-    from binlogio.schema.ddl.partitions import PartitionClause
-
-Name = tuple[str | None, str]
-"""Schema and name of a table; the schema is None where the statement does not name it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unparsed:
-    """A part of a statement that cannot be parsed, with the facts of the error."""
-
-    reason: str
-    field: str | None = None
-    expected: object = None
-    found: object = None
-
-    @classmethod
-    def of(cls, exc: UnsupportedFeature) -> Unparsed:
-        """Return the facts of an error, which itself would keep the frames of the parser."""
-        return cls(reason=exc.reason, field=exc.field, expected=exc.expected, found=exc.found)
-
-    def error(self) -> UnsupportedFeature:
-        """Return the error again."""
-        return UnsupportedFeature(self.reason, field=self.field, expected=self.expected, found=self.found)
-
-
-@dataclass(frozen=True, slots=True)
-class Default:
-    """The value that existing rows get in a column.
-
-    `text` is in the server's text form, None for NULL. `is_now` where it is the time of the statement; `is_known` is
-    False if it depends on facts that are not in a log.
-    """
-
-    text: str | bytes | None = None
-    is_now: bool = False
-    is_known: bool = True
-
+    from binlogio.schema.ddl.partitions import PartitionClause, Partitions
+    from binlogio.schema.ddl.server_defaults import ServerDefaults
+    from binlogio.schema.ddl.tokens import Name, Unparsed
 
 # ----------------------------------------------------------------------------------------------------- CREATE TABLE
 
@@ -73,6 +39,45 @@ class Like:
 @dataclass(frozen=True, slots=True)
 class FromSelect:
     """The body of CREATE TABLE ... SELECT; the statement does not have the column definitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """Options after the columns, or in an ALTER TABLE."""
+
+    charset: str | None = None
+    collation: str | None = None
+    engine: str | None = None
+    is_versioned: bool = False
+    selects: bool = False
+    moves_rows: bool = False  # DISCARD or IMPORT TABLESPACE
+    partitions: Partitions | None = None
+
+    def chosen_collation(self, server: ServerDefaults, usual: str) -> str | None:
+        """Return the default collation that they name; `usual` is what DEFAULT means. None where they name none."""
+        charset = self.charset if (self.charset or "").upper() != "DEFAULT" else charset_of_collation(usual)
+        if self.collation is not None and self.collation.upper() != "DEFAULT":
+            collation = server.known_collation(self.collation, charset or charset_of_collation(usual))
+            of = charset_of_collation(collation)
+            if charset is not None and charset_of_collation(default_collation(charset)) != of:
+                raise UnsupportedFeature(
+                    "the collation does not belong to the character set",
+                    field="COLLATE",
+                    expected=charset,
+                    found=collation,
+                )
+            return collation
+        if charset is None:
+            return None
+        # MySQL: the collation of the database; MariaDB: the default one of its character set
+        is_usual = (self.charset or "").upper() == "DEFAULT" and not server.is_mariadb
+        return usual if is_usual else server.collation_of_charset(charset)
+
+    def depends_on_usual(self, server: ServerDefaults) -> bool:
+        """Return whether `chosen_collation` depends on `usual`."""
+        if self.collation is not None and self.collation.upper() != "DEFAULT":
+            return self.charset is None and server.is_partial_collation(self.collation)
+        return (self.charset or "").upper() == "DEFAULT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,10 +23,11 @@ from binlogio.dotted_names import dotted_name
 from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
 from binlogio.schema.ddl.column_history import ColumnChanges, defaults_after, effective_defaults
+from binlogio.schema.ddl.column_text import Default
 from binlogio.schema.ddl.foreign_keys import Cascade
 from binlogio.schema.ddl.parsed_table import ROW_END, Key, ParsedTable, Period
 from binlogio.schema.ddl.partitions import PartitionChange, Partitions
-from binlogio.schema.ddl.tree import CreateTable, Default, TableBody
+from binlogio.schema.ddl.tree import CreateTable, TableBody
 from binlogio.schema.definition import ColumnDefinition
 from binlogio.storage.stored_json import read_stored
 

@@ -32,7 +32,7 @@ from binlogio.values.numbers import float_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binlogio.schema.ddl.tree import Default
+    from binlogio.schema.ddl.column_text import Default
     from binlogio.values.column import ColumnPlan
 
 _INTEGER_SIZES: Final = {

@@ -39,9 +39,10 @@ from binlogio.replay.targets.sqlite.table import table_names
 from binlogio.replay.transactions import text_refused
 from binlogio.schema.ddl import tree
 from binlogio.schema.ddl.column_history import ColumnChanges, at_statement, column_changes
-from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
+from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT, Default
 from binlogio.schema.ddl.parsed_table import PRIMARY, Key
 from binlogio.schema.ddl.partitions import MOVING, PartitionChange, partition_change
+from binlogio.schema.ddl.tokens import Unparsed
 from binlogio.schema.definition import ColumnDefinition
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from binlogio.schema.ddl.logged_ddl import LoggedDdl
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.ddl.partitions import Partitions
-    from binlogio.schema.ddl.tree import Name
+    from binlogio.schema.ddl.tokens import Name
 
 _GENERATED_KEY: Final = ColumnDefinition("my_row_id", "bigint unsigned", nullable=False, visible=False)
 
@@ -285,10 +286,10 @@ class _DdlStatement:
             _ = self._step.sql
 
     def _changes(
-        self, clauses: tree.AlterClauses | tree.Unparsed, before: ParsedTable, facts: TableFacts, *, is_empty: bool
+        self, clauses: tree.AlterClauses | Unparsed, before: ParsedTable, facts: TableFacts, *, is_empty: bool
     ) -> tuple[ColumnChanges, PartitionChange | None]:
         try:
-            if isinstance(clauses, tree.Unparsed):
+            if isinstance(clauses, Unparsed):
                 raise clauses.error()
             return column_changes(clauses, before), partition_change(clauses.partitions, facts.partitions)
         except UnsupportedFeature as exc:
@@ -346,7 +347,7 @@ class _DdlStatement:
     # -------------------------------------------------------------------------------------------------- definitions
 
     def _definition(
-        self, name: TableName, table: ParsedTable, defaults: dict[str, tree.Default] | None = None
+        self, name: TableName, table: ParsedTable, defaults: dict[str, Default] | None = None
     ) -> SqliteDefinition:
         if defaults is None:
             defaults = self._kept.facts.get(name, NO_FACTS).defaults
@@ -356,7 +357,7 @@ class _DdlStatement:
         return last[1]
 
     def _with_generated_key(
-        self, name: TableName, table: ParsedTable, defaults: dict[str, tree.Default]
+        self, name: TableName, table: ParsedTable, defaults: dict[str, Default]
     ) -> SqliteDefinition:
         """Return the definition, with the primary key that sql_generate_invisible_primary_key may have added."""
         here = self._columns(name)

@@ -20,10 +20,9 @@ from binlogio.replay.targets.sqlite.connection import SqliteRefusal, quoted
 from binlogio.replay.targets.sqlite.conversion import Lossy, converted, is_kept, stored_default
 from binlogio.replay.targets.sqlite.values import SqliteValue, sqlite_type
 from binlogio.rows.plan import TablePlan, resolve_plan
-from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT
+from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT, Default
 from binlogio.schema.ddl.parsed_table import PRIMARY
 from binlogio.schema.ddl.server_defaults import ServerDefaults
-from binlogio.schema.ddl.tree import Default
 from binlogio.schema.given import Described
 from binlogio.values.column import ColumnPlan
 
