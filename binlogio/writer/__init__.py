@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from binlogio.writer.rules.statement_facts import LoggingWarning, StatementFacts, StatementKind, TableAccess
     from binlogio.writer.server_format import server_format_of, variables_in_effect
     from binlogio.writer.session.session import Session
-    from binlogio.writer.session.xa import XaXid
+    from binlogio.writer.session.transaction import XaXid
     from binlogio.writer.writer import BinlogWriter
 
 __all__ = [
@@ -55,7 +55,7 @@ if not TYPE_CHECKING:  # an import of only the log-building parts does not impor
             "rules.statement_facts": "LoggingWarning StatementFacts StatementKind TableAccess",
             "server_format": "server_format_of variables_in_effect",
             "session.session": "Session",
-            "session.xa": "XaXid",
+            "session.transaction": "XaXid",
             "writer": "BinlogWriter",
         },
     )

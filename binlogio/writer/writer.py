@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
-    from binlogio.writer.session.xa import XaXid
+    from binlogio.writer.session.transaction import XaXid
 
 _DEFAULT_VARIABLES: Final = ServerVariables()
 

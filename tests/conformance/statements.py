@@ -22,7 +22,7 @@ from binlogio.writer.rules.statement import Change, LoadedFile, updated_tables_o
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
 from binlogio.writer.rules.statement_words import read_words
 from binlogio.writer.session.connection import ClientVariables
-from binlogio.writer.session.xa import XaXid
+from binlogio.writer.session.transaction import XaXid
 from conformance.facts import facts_of_text
 from conformance.scenarios import Json, NotDrivenError, Step
 from conformance.tables import SCHEMA, Tables

@@ -20,7 +20,7 @@ from binlogio.gtid import GtidSet
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter, SqliteTarget, replay
 from binlogio.replay.undo import SqlScript, undo
-from binlogio.writer.session.xa import XaXid
+from binlogio.writer.session.transaction import XaXid
 from binlogio_cli.main import cli
 
 T: Final = TableDefinition(

@@ -20,7 +20,7 @@ from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Up
 from binlogio.writer.batches import BatchChange, BatchSession
 from binlogio.writer.log.group import ANONYMOUS, AUTOMATIC, Automatic, NextGtid
 from binlogio.writer.server_format import server_format_of
-from binlogio.writer.session.xa import XaXid
+from binlogio.writer.session.transaction import XaXid
 from column_cases import ALL_ROWS, ALL_TYPES
 from memory_storage import MemoryStorage
 from session_logs import T, insert

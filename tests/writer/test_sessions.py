@@ -13,7 +13,7 @@ from binlogio.writer import Statement
 from binlogio.writer.log.group import AUTOMATIC
 from binlogio.writer.rules.known_objects import table_access
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind
-from binlogio.writer.session.xa import XaXid
+from binlogio.writer.session.transaction import XaXid
 from memory_storage import MemoryStorage
 from session_logs import CREATE_TEMPORARY, DROP_TEMPORARY, TEMPORARY, N, T, insert, temporary, texts, writer
 from written_logs import UUID

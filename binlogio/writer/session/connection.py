@@ -11,7 +11,7 @@ Source: sql/binlog.cc, binlog_commit, MYSQL_BIN_LOG::commit and rollback; sql/tr
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.constants import QueryStatus, RowsFlag
 from binlogio.errors import LoggingError, WriterStateError
@@ -24,7 +24,7 @@ from binlogio.writer.query_events import QueryContext
 from binlogio.writer.rows.row_encoder import RowEncoder
 from binlogio.writer.rows.rows_builder import RowsBuilder, RowsRules
 from binlogio.writer.rules.known_objects import Uses
-from binlogio.writer.rules.statement_facts import LoggingWarning, SessionState, StatementFacts
+from binlogio.writer.rules.statement_facts import LoggingDecision, LoggingWarning, SessionState, StatementFacts
 from binlogio.writer.server_format import DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, server_format_of
 from binlogio.writer.session.cache import SessionCaches
 from binlogio.writer.session.transaction import (
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from binlogio.writer.log.log_file import Clock
     from binlogio.writer.session.cache import CacheStatus
     from binlogio.writer.session.open_tables import OpenTables
-    from binlogio.writer.session.statement_log import LoggingPlan
-    from binlogio.writer.session.xa import XaTransaction, XaXid
+    from binlogio.writer.session.transaction import XaTransaction, XaXid
 
 MAX_CONTEXTS: Final = 64
 OPTION_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
@@ -91,6 +90,40 @@ class ClientVariables:
         return RowsFlag.NO_FOREIGN_KEY_CHECKS * (not self.foreign_key_checks) | RowsFlag.RELAXED_UNIQUE_CHECKS * (
             not self.unique_checks
         )
+
+
+class LoggingPlan(NamedTuple):
+    """The logging decision of a statement, and everything else that follows from the same facts.
+
+    Args:
+        facts: facts of the statement.
+        decision: how it is logged.
+        engine_mix: the engines of the transaction after it.
+        warnings: of its decision and its engines.
+        updated_tables: field of its events, like `updated_schemas` and `is_thread_specific`.
+        deletes_of_tables: it uses `DELETE_OF_TABLES`.
+        temporary: its temporary tables.
+        all_wait: rows of non-transactional tables wait in the transaction cache.
+        is_transactional: it changes no non-transactional table.
+        is_registered: it locks a table of a transactional engine.
+        has_xid: tables whose engine takes part in the two-phase commit.
+        kept: objects whose ids are in the key of the plan.
+    """
+
+    facts: StatementFacts
+    decision: LoggingDecision
+    engine_mix: EngineMix
+    warnings: tuple[LoggingWarning, ...]
+    updated_tables: int
+    updated_schemas: tuple[str, ...] | None
+    is_thread_specific: bool
+    deletes_of_tables: bool
+    temporary: frozenset[tuple[str, str]]
+    all_wait: bool
+    is_transactional: bool
+    is_registered: bool
+    has_xid: frozenset[tuple[str, str]]
+    kept: tuple[object, ...]
 
 
 class ConnectionState:

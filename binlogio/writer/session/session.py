@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from binlogio.schema import TableDefinition
     from binlogio.writer.log.log_builder import LoggedGtid
     from binlogio.writer.rules.logging_format import SessionState
-    from binlogio.writer.session.xa import XaXid
+    from binlogio.writer.session.transaction import XaXid
 
 _CLIENT_VARIABLES: Final = frozenset(field.name for field in fields(ClientVariables))
 _LOGGERS: Final[dict[StatementKind, Callable[[ConnectionState, Statement], None]]] = {

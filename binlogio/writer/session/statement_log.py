@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogError, CacheLimitExceeded, LoggingError, UnsupportedFeature
 from binlogio.events.load import AppendBlockEvent, BeginLoadQueryEvent
@@ -32,7 +32,8 @@ from binlogio.writer.rules.statement_facts import (
     StatementKind,
 )
 from binlogio.writer.session.cache import AT_START, BinlogCache, CachePosition
-from binlogio.writer.session.transaction import NO_ENGINES, EngineMix
+from binlogio.writer.session.connection import LoggingPlan
+from binlogio.writer.session.transaction import NO_ENGINES
 
 if TYPE_CHECKING:
     from binlogio.schema import TableDefinition
@@ -107,40 +108,6 @@ def _end_failed(connection: ConnectionState, statement: Statement, context: Quer
     connection.end_statement(context, failed=True)
     if statement.error == DEADLOCK and connection.in_transaction:
         connection.end_by_rollback(context)
-
-
-class LoggingPlan(NamedTuple):
-    """The logging decision of a statement, and everything else that follows from the same facts.
-
-    Args:
-        facts: facts of the statement.
-        decision: how it is logged.
-        engine_mix: the engines of the transaction after it.
-        warnings: of its decision and its engines.
-        updated_tables: field of its events, like `updated_schemas` and `is_thread_specific`.
-        deletes_of_tables: it uses `DELETE_OF_TABLES`.
-        temporary: its temporary tables.
-        all_wait: rows of non-transactional tables wait in the transaction cache.
-        is_transactional: it changes no non-transactional table.
-        is_registered: it locks a table of a transactional engine.
-        has_xid: tables whose engine takes part in the two-phase commit.
-        kept: objects whose ids are in the key of the plan.
-    """
-
-    facts: StatementFacts
-    decision: LoggingDecision
-    engine_mix: EngineMix
-    warnings: tuple[LoggingWarning, ...]
-    updated_tables: int
-    updated_schemas: tuple[str, ...] | None
-    is_thread_specific: bool
-    deletes_of_tables: bool
-    temporary: frozenset[tuple[str, str]]
-    all_wait: bool
-    is_transactional: bool
-    is_registered: bool
-    has_xid: frozenset[tuple[str, str]]
-    kept: tuple[object, ...]
 
 
 def _planned(connection: ConnectionState, statement: Statement) -> LoggingPlan:

@@ -218,3 +218,25 @@ def _warning(table: TableAccess, first: TableAccess) -> LoggingWarning:
             f"{one} table {table.schema}.{table.name} and the {other} table {first.schema}.{first.name}."
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class XaXid:
+    """The xid of an XA transaction: `gtrid`, `bqual`, and the number of their format."""
+
+    gtrid: bytes
+    bqual: bytes = b""
+    format_id: int = 1
+
+    @property
+    def text(self) -> bytes:
+        """The xid as in the log: X'67',X'62',1."""
+        return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}".encode()
+
+
+@dataclass(slots=True)
+class XaTransaction:
+    """The XA transaction of a session. `is_idle` is True after XA END."""
+
+    xid: XaXid
+    is_idle: bool = False

@@ -15,7 +15,6 @@ Source: sql/xa.cc; sql/binlog.cc, do_binlog_xa_commit_rollback; oracle rule D17.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from binlogio.errors import LoggingError, UnsupportedFeature
@@ -23,32 +22,11 @@ from binlogio.events.control import XaPrepareEvent
 from binlogio.events.mariadb import MariadbXid
 from binlogio.writer.log.group import GroupEnd, GroupMarks
 from binlogio.writer.query_events import boundary_event
-from binlogio.writer.session.transaction import end_of_rollback
+from binlogio.writer.session.transaction import XaTransaction, end_of_rollback
 
 if TYPE_CHECKING:
     from binlogio.writer.session.connection import ConnectionState
-
-
-@dataclass(frozen=True, slots=True)
-class XaXid:
-    """The xid of an XA transaction: `gtrid`, `bqual`, and the number of their format."""
-
-    gtrid: bytes
-    bqual: bytes = b""
-    format_id: int = 1
-
-    @property
-    def text(self) -> bytes:
-        """The xid as in the log: X'67',X'62',1."""
-        return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}".encode()
-
-
-@dataclass(slots=True)
-class XaTransaction:
-    """The XA transaction of a session. `is_idle` is True after XA END."""
-
-    xid: XaXid
-    is_idle: bool = False
+    from binlogio.writer.session.transaction import XaXid
 
 
 def xa_start(connection: ConnectionState, xid: XaXid) -> None:
