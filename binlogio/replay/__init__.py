@@ -41,7 +41,7 @@ if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
         __name__,
         {
             "apply.replay": "replay",
-            "apply.summary": "ReplaySummary",
+            "summary": "ReplaySummary",
             "filters": "ReplayFilter",
             "row_fold": "ALWAYS Layout RowFold components",
             "table_history": "Detours Images Life Mark Place Stretch TableHistory Until UntilLike marks_of",

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
-    from binlogio.replay.apply.progress import KeptLog, Progress
     from binlogio.replay.filters import ReplayFilter
+    from binlogio.replay.progress import KeptLog, Progress
     from binlogio.selection.table_names import TableNames
     from binlogio.series.identity import LogIdentity
     from binlogio.storage.keyring import Keyring

@@ -36,9 +36,8 @@ from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEve
 from binlogio.events.table_map import TableMapEvent
 from binlogio.options import Position
 from binlogio.replay import statements
-from binlogio.replay.apply.progress import UNKNOWN_LOG, KeptLog, Progress
-from binlogio.replay.apply.scheduler import NO_CLOCK, Clock, MariadbClock
 from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
+from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
 from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.start_position import (
     EVERY_PLACE,
@@ -92,6 +91,35 @@ _SHOWN_TEXT: Final = 80
 _MOST_HELD_BYTES: Final = 1 << 23  # the size of row images of a transaction in memory; further images are in a file
 _SPILLED_HEADER: Final = Struct("<IIIIHq")  # timestamp, server_id, event_size, log_pos, flags, inner (-1: None)
 NEEDS_ROW_FORMAT: Final = "the source needs binlog_format=ROW"
+
+
+NO_CLOCK: Final = 0
+"""What both numbers are where a server wrote none (before 5.7): such a transaction runs alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The logical clock of one transaction."""
+
+    last_committed: int
+    sequence_number: int
+
+
+class MariadbClock:
+    """Clock from MariaDB's commit ids: transactions of one group commit may run together, all others run alone."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._parent = 0
+        self._commit_id: int | None = None
+
+    def next(self, commit_id: int | None) -> Clock:
+        """Return the clock of the next transaction of the file; `commit_id` is None if it was committed alone."""
+        if commit_id is None or commit_id != self._commit_id:
+            self._parent = self._number
+        self._commit_id = commit_id
+        self._number += 1
+        return Clock(self._parent, self._number)
 
 
 class _ImageFile(TemporaryFile):

@@ -11,9 +11,8 @@ import pytest
 from binlogio.errors import BinlogFormatError
 from binlogio.options import Position
 from binlogio.replay.apply.commit_groups import commit_groups, joined
-from binlogio.replay.apply.progress import Ledger
-from binlogio.replay.apply.scheduler import NO_CLOCK, Clock
-from binlogio.replay.transactions import LoadStep, LoggedTransaction, RowsStep
+from binlogio.replay.progress import Ledger
+from binlogio.replay.transactions import NO_CLOCK, Clock, LoadStep, LoggedTransaction, RowsStep
 
 FILE = "binlog.000001"
 LOAD: Any = LoadStep

@@ -17,8 +17,8 @@ from binlogio.replay.apply.commit_order import (
     CommitOrderState,
     stopped_by_older,
 )
-from binlogio.replay.apply.scheduler import NO_CLOCK, Clock, ClockScheduler
-from binlogio.replay.transactions import LoggedTransaction
+from binlogio.replay.apply.scheduler import ClockScheduler
+from binlogio.replay.transactions import NO_CLOCK, Clock, LoggedTransaction
 
 SCHEDULES = 10_000
 

@@ -13,11 +13,11 @@ import pytest
 from binlogio.errors import ReplayError
 from binlogio.options import Position
 from binlogio.replay.apply.commit_order import WORKER_STOPPED
-from binlogio.replay.apply.coordinator import Coordinator, LockRefused
-from binlogio.replay.apply.progress import Progress
-from binlogio.replay.apply.scheduler import Clock
-from binlogio.replay.apply.summary import ReplaySummary
-from binlogio.replay.transactions import LoggedTransaction
+from binlogio.replay.apply.coordinator import Coordinator
+from binlogio.replay.progress import Progress
+from binlogio.replay.summary import ReplaySummary
+from binlogio.replay.targets import LockRefused
+from binlogio.replay.transactions import Clock, LoggedTransaction
 from written_down import FILE, WrittenDown, WrittenDownSession, numbers, raw, transactions
 
 SCHEDULES: Final = int(os.environ.get("BINLOGIO_SCHEDULES", "1000"))

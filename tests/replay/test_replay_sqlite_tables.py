@@ -11,7 +11,7 @@ import pytest
 
 from binlogio.errors import ReplayError
 from binlogio.replay import SqliteTarget
-from binlogio.replay.apply.summary import RowCounts
+from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.sqlite.catalogue import SqliteCatalogue
 from binlogio.schema import parse_create_table
 from followed_ddl import MYSQL, follow_statement

@@ -19,9 +19,9 @@ from binlogio.events import RowsEvent
 from binlogio.options import Position
 from binlogio.replay import SqliteTarget, replay
 from binlogio.replay.apply.coordinator import Coordinator
-from binlogio.replay.apply.scheduler import Clock
-from binlogio.replay.apply.summary import ReplaySummary
 from binlogio.replay.filters import ReplayFilter
+from binlogio.replay.summary import ReplaySummary
+from binlogio.replay.transactions import Clock
 from corpus import MYSQL
 from written_down import FILE, WrittenDown, WrittenDownSession, transactions
 

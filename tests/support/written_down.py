@@ -12,13 +12,11 @@ from typing import Any, Final
 
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.options import Position
-from binlogio.replay.apply.coordinator import LockRefused
-from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
-from binlogio.replay.apply.scheduler import Clock
-from binlogio.replay.apply.summary import RowCounts
+from binlogio.replay.progress import KeptLog, Ledger, Progress
 from binlogio.replay.raw_groups import RawGroup
-from binlogio.replay.targets import RawInput, ReplayPlan
-from binlogio.replay.transactions import LoggedTransaction, RowsStep
+from binlogio.replay.summary import RowCounts
+from binlogio.replay.targets import LockRefused, RawInput, ReplayPlan
+from binlogio.replay.transactions import Clock, LoggedTransaction, RowsStep
 from binlogio.schema.ddl.foreign_keys import Cascade
 
 FILE: Final = "binlog.000001"

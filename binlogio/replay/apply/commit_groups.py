@@ -14,9 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogError
-from binlogio.replay.apply.scheduler import Clock
 from binlogio.replay.raw_groups import RawGroup
-from binlogio.replay.transactions import RowsStep
+from binlogio.replay.transactions import Clock, RowsStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

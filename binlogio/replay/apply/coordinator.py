@@ -19,23 +19,23 @@ from dataclasses import replace
 from threading import Condition
 from typing import TYPE_CHECKING, Final, cast
 
-from binlogio.errors import BinlogError, Hint, ReplayError
+from binlogio.errors import BinlogError, Hint
 from binlogio.replay.apply.commit_groups import CommitGroup, commit_groups, is_packet, joined, packets
 from binlogio.replay.apply.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
-from binlogio.replay.apply.progress import Ledger
 from binlogio.replay.apply.scheduler import ClockScheduler
 from binlogio.replay.find_row import RowConflict
+from binlogio.replay.progress import Ledger
+from binlogio.replay.targets import LockRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from binlogio.errors import Hints
     from binlogio.options import Position
-    from binlogio.replay.apply.progress import KeptLog
-    from binlogio.replay.apply.scheduler import Clock
-    from binlogio.replay.apply.summary import ReplaySummary
+    from binlogio.replay.progress import KeptLog
+    from binlogio.replay.summary import ReplaySummary
     from binlogio.replay.targets import PacketSession, Target, TargetSession
-    from binlogio.replay.transactions import LoggedTransaction, TransactionReader
+    from binlogio.replay.transactions import Clock, LoggedTransaction, TransactionReader
 
 WAITING_FOR_AN_EVENT: Final = "Waiting for an event from Coordinator"
 WAITING_FOR_DEPENDENT: Final = "Waiting for dependent transaction to commit"
@@ -50,10 +50,6 @@ def _conflict_hint(transaction: LoggedTransaction) -> Hints:
         return (Hint.IDEMPOTENT, Hint.EXCLUDE_GTIDS.about(transaction.gtid))
     end = transaction.end
     return (Hint.IDEMPOTENT, Hint.NO_RESUME_AT.about(f"{end.file}:{end.offset}"))
-
-
-class LockRefused(ReplayError):
-    """A deadlock or a lock wait timeout: the transaction may be retried."""
 
 
 class Coordinator:
@@ -158,7 +154,7 @@ class Coordinator:
         starts_file = False
         for transaction in transactions:
             starts_file |= transaction.starts_file
-            if self._progress.has(transaction):
+            if self._progress.has(transaction.start, transaction.end, transaction.gtid):
                 self._summary.skipped_groups += 1
                 self._watch(transaction)
                 continue

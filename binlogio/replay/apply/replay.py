@@ -16,12 +16,12 @@ from binlogio.format.decoder import Decoder
 from binlogio.implementation import is_compiled
 from binlogio.options import Position
 from binlogio.replay.apply.coordinator import Coordinator
-from binlogio.replay.apply.progress import STREAM_SOURCE, source_name
-from binlogio.replay.apply.summary import ReplaySummary
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
+from binlogio.replay.progress import STREAM_SOURCE, source_name
 from binlogio.replay.raw_groups import RawGroupSource
 from binlogio.replay.start_position import bounds_of, check_one_series, resumed_at, skip_to
+from binlogio.replay.summary import ReplaySummary
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
 from binlogio.selection.event_filter import has_gtid
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.splits.skipped_events import SkippedEvent
     from binlogio.reader import BinlogReader
-    from binlogio.replay.apply.progress import Progress
+    from binlogio.replay.progress import Progress
     from binlogio.replay.start_position import Bounds, SkippedPart
     from binlogio.replay.targets import Target
     from binlogio.replay.transactions import LoggedTransaction

@@ -9,36 +9,10 @@ Source: sql/rpl_mta_submode.cc, Mts_submode_logical_clock::schedule_next_event, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING
 
-NO_CLOCK: Final = 0
-"""What both numbers are where a server wrote none (before 5.7): such a transaction runs alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """The logical clock of one transaction."""
-
-    last_committed: int
-    sequence_number: int
-
-
-class MariadbClock:
-    """Clock from MariaDB's commit ids: transactions of one group commit may run together, all others run alone."""
-
-    def __init__(self) -> None:
-        self._number = 0
-        self._parent = 0
-        self._commit_id: int | None = None
-
-    def next(self, commit_id: int | None) -> Clock:
-        """Return the clock of the next transaction of the file; `commit_id` is None if it was committed alone."""
-        if commit_id is None or commit_id != self._commit_id:
-            self._parent = self._number
-        self._commit_id = commit_id
-        self._number += 1
-        return Clock(self._parent, self._number)
+if TYPE_CHECKING:
+    from binlogio.replay.transactions import Clock
 
 
 class ClockScheduler:

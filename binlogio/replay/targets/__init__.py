@@ -9,21 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from binlogio.replay.apply.progress import UNKNOWN_SOURCE
+from binlogio.errors import ReplayError
+from binlogio.replay.progress import UNKNOWN_SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binlogio.errors import BinlogError
     from binlogio.options import Position
-    from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
-    from binlogio.replay.apply.summary import RowCounts
+    from binlogio.replay.progress import KeptLog, Ledger, Progress
+    from binlogio.replay.summary import RowCounts
     from binlogio.replay.transactions import LoggedTransaction
     from binlogio.schema.ddl.foreign_keys import Cascade
 
 
 OnLossy = Literal["error", "warn", "ignore"]
 """What to do about a value of a row that does not fit its column, if a server target gets the row as SQL."""
+
+
+class LockRefused(ReplayError):
+    """A deadlock or a lock wait timeout: the transaction may be retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

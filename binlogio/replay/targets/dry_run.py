@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import ReplayError
 from binlogio.options import Position
-from binlogio.replay.apply.progress import Progress
-from binlogio.replay.apply.summary import RowCounts
+from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
+from binlogio.replay.summary import RowCounts
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
-    from binlogio.replay.apply.progress import KeptLog, Ledger
+    from binlogio.replay.progress import KeptLog, Ledger
     from binlogio.replay.targets import ReplayPlan
     from binlogio.replay.transactions import LoggedTransaction
     from binlogio.schema.ddl.foreign_keys import Cascade

@@ -13,8 +13,8 @@ import pymysql
 from pymysql.constants import CLIENT, COMMAND, CR, ER
 
 from binlogio.errors import ReplayError
-from binlogio.replay.apply.coordinator import LockRefused
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict
+from binlogio.replay.targets import LockRefused
 from binlogio.replay.targets.mysql.kept_gtids import OUT_OF_ORDER, OUT_OF_ORDER_HINT
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE
 

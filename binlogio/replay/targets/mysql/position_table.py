@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.options import Position
-from binlogio.replay.apply.progress import UNKNOWN_LOG, UNKNOWN_SOURCE, KeptLog, Progress, stored_source
+from binlogio.replay.progress import UNKNOWN_LOG, UNKNOWN_SOURCE, KeptLog, Progress, stored_source
 from binlogio.replay.targets.mysql.values import text_literal
 from binlogio.storage.stored_json import is_list_of, read_stored
 

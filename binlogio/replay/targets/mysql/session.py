@@ -19,12 +19,12 @@ from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError, UnsupportedFeature
 from binlogio.gtid import Gtid, MariadbGtid
 from binlogio.replay import statements
-from binlogio.replay.apply.coordinator import LockRefused
-from binlogio.replay.apply.progress import UNKNOWN_SOURCE
-from binlogio.replay.apply.summary import RowCounts
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
+from binlogio.replay.progress import UNKNOWN_SOURCE
 from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
+from binlogio.replay.summary import RowCounts
+from binlogio.replay.targets import LockRefused
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql.kept_gtids import automatic_statement, gtid_statements
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from binlogio.errors import BinlogError
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.options import Position
-    from binlogio.replay.apply.progress import Ledger
+    from binlogio.replay.progress import Ledger
     from binlogio.replay.targets import OnLossy
     from binlogio.replay.targets.mysql.connection import Connection
     from binlogio.replay.targets.mysql.server_tables import ServerTables

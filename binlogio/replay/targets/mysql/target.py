@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import ReplayError
-from binlogio.replay.apply.progress import UNKNOWN_SOURCE
+from binlogio.replay.progress import UNKNOWN_SOURCE
 from binlogio.replay.targets import RawInput
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.address import MysqlAddress
@@ -32,8 +32,8 @@ from binlogio.replay.targets.mysql.session import MysqlSession, most_event_bytes
 
 if TYPE_CHECKING:
     from binlogio.options import Position
-    from binlogio.replay.apply.progress import KeptLog, Progress
-    from binlogio.replay.apply.summary import RowCounts
+    from binlogio.replay.progress import KeptLog, Progress
+    from binlogio.replay.summary import RowCounts
     from binlogio.replay.targets import OnLossy, ReplayPlan
     from binlogio.schema.ddl.foreign_keys import Cascade
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.options import Position
-from binlogio.replay.apply.progress import UNKNOWN_LOG, UNKNOWN_SOURCE, KeptLog, Progress, stored_source
+from binlogio.replay.progress import UNKNOWN_LOG, UNKNOWN_SOURCE, KeptLog, Progress, stored_source
 from binlogio.replay.targets.sqlite.connection import DAMAGED_HINT
 from binlogio.storage.stored_json import is_list_of, read_stored
 

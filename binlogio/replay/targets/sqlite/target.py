@@ -26,10 +26,10 @@ from binlogio.errors import BinlogError, Hint, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
 from binlogio.replay import statements
-from binlogio.replay.apply.progress import UNKNOWN_SOURCE
-from binlogio.replay.apply.summary import RowCounts
 from binlogio.replay.find_row import Algorithm, RowNotFound
+from binlogio.replay.progress import UNKNOWN_SOURCE
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
+from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.sqlite import position_table
 from binlogio.replay.targets.sqlite.bulk_rows import BulkRows, bulk_rows, may_join
 from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRefusal, quoted
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from binlogio.events.base import ParseContext
-    from binlogio.replay.apply.progress import KeptLog, Ledger, Progress
+    from binlogio.replay.progress import KeptLog, Ledger, Progress
     from binlogio.replay.row_changes import Change
     from binlogio.replay.targets import ReplayPlan
     from binlogio.replay.transactions import LoggedTransaction, Step

@@ -25,7 +25,7 @@ from binlogio.storage.index_file import is_before
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.selection.event_filter import Gtids
     from binlogio.series.identity import LogIdentity
 
@@ -120,10 +120,9 @@ class Progress:
     gtids: Gtids | None = None
     others: tuple[Progress, ...] = ()
 
-    def has(self, transaction: LoggedTransaction) -> bool:
+    def has(self, start: Position, end: Position, gtid: Gtid | MariadbGtid | None) -> bool:
         """Return whether the target has the group."""
-        start, end = transaction.start, transaction.end
-        if self.gtids is not None and has_gtid(self.gtids, transaction.gtid):
+        if self.gtids is not None and has_gtid(self.gtids, gtid):
             return True
         if self.low is None:
             return False
