@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from binlogio.options import Position
@@ -50,21 +50,15 @@ class RowCounts:
 
     def add(self, other: RowCounts) -> None:
         """Add the counts of another worker."""
-        self.inserts += other.inserts
-        self.updates += other.updates
-        self.deletes += other.deletes
-        self.statements += other.statements
-        self.executed_statements += other.executed_statements
-        self.unwanted_statements += other.unwanted_statements
-        self.events += other.events
-        self.incomplete_inserts += other.incomplete_inserts
-        self.incomplete_updates += other.incomplete_updates
-        self.ignored += other.ignored
-        self.lossy += other.lossy
+        for name in _NUMBERS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.first_loss = self.first_loss or other.first_loss
         self.rows_by_table.update(+other.rows_by_table)  # `+=` reads all counts, also of the tables not in `other`
         self.algorithms.update(+other.algorithms)
         self.server_rows.update(+other.server_rows)
+
+
+_NUMBERS: Final = tuple(one.name for one in fields(RowCounts) if one.type == "int")
 
 
 @dataclass(slots=True)

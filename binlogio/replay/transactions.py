@@ -314,6 +314,16 @@ class LoggedTransaction:
     gtid: Gtid | MariadbGtid | None = None
     log: KeptLog = UNKNOWN_LOG
 
+    @property
+    def row_steps(self) -> list[RowsStep | RawGroup]:
+        """The steps that change rows."""
+        return [step for step in self.steps if isinstance(step, RowsStep | RawGroup)]
+
+    @property
+    def tables(self) -> frozenset[tuple[str, str]]:
+        """Schema and name of the tables in which rows are changed."""
+        return frozenset[tuple[str, str]]().union(*(step.tables for step in self.row_steps))
+
 
 @dataclass(slots=True)
 class _OpenGroup:

@@ -8,7 +8,7 @@ import pytest
 from binlogio.errors import ReplayError, Surface
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.replay.find_row import Index
-from binlogio.replay.targets.mysql.session import done_already
+from binlogio.replay.targets.mysql.senders import done_already
 from binlogio.replay.targets.mysql.table import MysqlTable
 from binlogio.replay.targets.mysql.values import condition_of, literal_of
 from binlogio.rows.plan import resolve_plan

@@ -121,4 +121,4 @@ def _may_share(transaction: LoggedTransaction) -> bool:
 
 
 def _size(transaction: LoggedTransaction) -> int:
-    return sum(step.size for step in transaction.steps if isinstance(step, RowsStep | RawGroup))
+    return sum(step.size for step in transaction.row_steps)

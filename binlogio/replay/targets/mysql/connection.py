@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 from pymysql.constants import CLIENT, COMMAND, CR, ER
 
-from binlogio.errors import ReplayError
+from binlogio.errors import Hint, ReplayError
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict
 from binlogio.replay.targets import LockRefused
-from binlogio.replay.targets.mysql.kept_gtids import OUT_OF_ORDER, OUT_OF_ORDER_HINT
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE
 
 if TYPE_CHECKING:
@@ -36,6 +35,14 @@ _LOST: Final = (
     CR.CR_CONN_HOST_ERROR, CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, CR.CR_COMMANDS_OUT_OF_SYNC,
     CR.CR_SERVER_LOST_EXTENDED,
 )  # fmt: skip
+_OUT_OF_ORDER: Final = 1950  # ER_GTID_STRICT__OUT_OF_ORDER
+_OUT_OF_ORDER_HINT: Final = (
+    (
+        "with gtid_strict_mode=ON the GTIDs of a domain ascend; give a restored target those of its backup"
+        " (RESET MASTER; SET GLOBAL gtid_binlog_state = '...')"
+    ),
+    Hint.NEW_GTIDS,
+)
 _MANY, _ONE = b"\0\0", b"\1\0"  # MYSQL_OPTION_MULTI_STATEMENTS_ON and _OFF of include/mysql.h, u16
 MOST_PACKET_BYTES: Final = 8 << 20  # of several statements together
 _PACKET_HEAD: Final = 3 + 1  # size and number of a packet of the protocol
@@ -341,7 +348,7 @@ def _translated(exc: BaseException) -> ReplayError | ConnectionError:
     if code in _LOST or not code:
         return ConnectionError(f"the connection to the server was lost: {_message(exc)}")
     kind = RowConflict if code in (ER_DUP_ENTRY, ER_KEY_NOT_FOUND) else ReplayError
-    return kind(f"ERROR {_message(exc)}", hint=OUT_OF_ORDER_HINT if code == OUT_OF_ORDER else None)
+    return kind(f"ERROR {_message(exc)}", hint=_OUT_OF_ORDER_HINT if code == _OUT_OF_ORDER else None)
 
 
 def _message(exc: BaseException) -> str:

@@ -17,27 +17,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tag, Tsid, Uuid
+from binlogio.replay import statements
+from binlogio.replay.raw_groups import RawGroup
+from binlogio.replay.transactions import LoadStep, RowsStep, StatementStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     from binlogio.replay.targets import ReplayPlan
+    from binlogio.replay.targets.mysql.connection import Connection
+    from binlogio.replay.targets.mysql.server_tables import ServerTables
+    from binlogio.replay.transactions import LoggedTransaction, Step
 
     Ask = Callable[[str], list[tuple[Any, ...]]]
-
-OUT_OF_ORDER: Final = 1950  # ER_GTID_STRICT_OUT_OF_ORDER
-OUT_OF_ORDER_HINT: Final = (
-    (
-        "with gtid_strict_mode=ON the GTIDs of a domain ascend; give a restored target those of its backup"
-        " (RESET MASTER; SET GLOBAL gtid_binlog_state = '...')"
-    ),
-    Hint.NEW_GTIDS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +80,56 @@ def gtid_statements(
     if isinstance(before, MariadbGtid) and (before.domain_id, before.server_id) == (gtid.domain_id, gtid.server_id):
         return [(number.encode(), None)]
     return [(source.encode(), None), (number.encode(), None)]
+
+
+def checked_gtid(
+    transaction: LoggedTransaction, tables: ServerTables, connection: Connection, most_event_bytes: int
+) -> Gtid | MariadbGtid | None:
+    """Return the GTID of a transaction; None for one that leaves no trace in the log of MariaDB.
+
+    `most_event_bytes` is the size of events in one BINLOG statement; -1 if the rows are sent as SQL.
+
+    Raises:
+        ReplayError: it has none, or MariaDB could log it as several event groups, of which only the first had it.
+    """
+    gtid = transaction.gtid
+    if not isinstance(gtid, MariadbGtid if connection.is_mariadb else Gtid):
+        refusal = ReplayError(
+            f"the transaction has no {'MariaDB' if connection.is_mariadb else 'MySQL'} GTID to keep",
+            found="none" if gtid is None else str(gtid),
+            hint=(Hint.NEW_GTIDS, "then start after the last transaction that the target has"),
+        )
+        refusal.locate(offset=transaction.start.offset)
+        raise refusal
+    if isinstance(gtid, Gtid):
+        return gtid
+    for step in transaction.steps:
+        if isinstance(step, RowsStep | RawGroup) or (isinstance(step, StatementStep) and not step.is_wanted):
+            continue
+        statement = step.statement if isinstance(step, StatementStep) else None
+        if isinstance(statement, statements.SavepointStatement | statements.RollbackTo):
+            continue
+        changes_rows = isinstance(statement, statements.OtherStatement) and statement.changes_rows
+        if isinstance(step, LoadStep) or changes_rows:
+            raise _several_groups(step, "a statement that changes rows, as SQL text")
+        if isinstance(step, StatementStep) and len(transaction.steps) > 1:
+            raise _several_groups(step, "a statement with its rows, such as CREATE TABLE ... SELECT")
+    rows, changed = transaction.row_steps, transaction.tables
+    lasting = [name for name in changed if not tables.is_transactional(*name, connection.ask)]
+    is_one = sum(step.ended_statements for step in rows) == 1 and sum(step.size for step in rows) <= most_event_bytes
+    if lasting and (len(lasting) < len(changed) or not is_one):
+        raise _several_groups(rows[0], f"changes of {dotted_name(*lasting[0])}, which is not transactional or missing")
+    return gtid if transaction.steps else None
+
+
+def _several_groups(step: Step, what: str) -> ReplayError:
+    refusal = ReplayError(
+        "MariaDB could log the transaction as several event groups, which do not all have its GTID",
+        found=what,
+        hint=Hint.NEW_GTIDS,
+    )
+    refusal.locate(offset=step.offset)
+    return refusal
 
 
 @lru_cache(64)

@@ -14,102 +14,126 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import ReplayError
+from binlogio.replay.raw_groups import RawGroup
+from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.targets.mysql.position_table import SCHEMA
 from binlogio.replay.targets.mysql.values import text_literal
 
 if TYPE_CHECKING:
-    from binlogio.rows.plan import TablePlan
+    from collections.abc import Mapping
+
+    from binlogio.replay.transactions import LoggedTransaction, RowsStep
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
+_COLUMNS: Final = (
+    "SELECT column_name FROM information_schema.columns WHERE table_schema = {} AND table_name = {}"
+    " ORDER BY ordinal_position"
+)
+_TRANSACTIONS: Final = (
+    "SELECT e.transactions FROM information_schema.tables t JOIN information_schema.engines e ON e.engine = t.engine"
+    " WHERE t.table_schema = {} AND t.table_name = {}"
+)
+_TRIGGERS: Final = (
+    "SELECT 1 FROM information_schema.triggers WHERE event_object_schema = {} AND event_object_table = {} LIMIT 1"
+)
+_CASCADES: Final = (
+    "SELECT constraint_schema, table_name FROM information_schema.referential_constraints"
+    " WHERE unique_constraint_schema = {} AND referenced_table_name = {} AND (delete_rule IN"
+    " ('CASCADE', 'SET NULL', 'SET DEFAULT') OR update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))"
+)
 
-def logged_names(plan: TablePlan) -> tuple[str | None, ...]:
-    """Return the names of the columns of a table map, as far as they are known."""
-    return tuple(column.name for column in plan.columns if not column.is_row_hash)
+
+def _logged_names(step: RowsStep | RawGroup) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
+    """Return the tables of rows with the names of the columns of their table maps, as far as they are known."""
+    if isinstance(step, RawGroup):
+        return step.names
+    if step.plan is None:
+        return {}
+    names = tuple(column.name for column in step.plan.columns if not column.is_row_hash)
+    return {(step.plan.schema, step.plan.table): names}
 
 
 class ServerTables:
     """Cached table properties. `ask` queries the server on the connection of the session that needs them."""
 
     def __init__(self) -> None:
-        self._transactional: dict[tuple[str, str], bool] = {}
-        self._triggered: dict[tuple[str, str], bool] = {}
-        self._cascading: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+        self._answers: dict[tuple[str, str, str], list[tuple[Any, ...]]] = {}
         self._checked: set[tuple[str, str, tuple[str | None, ...]]] = set()
 
-    def check_columns(self, schema: str, table: str, logged: tuple[str | None, ...], ask: Ask) -> None:
-        """Check that a table of the target has the columns of the log in their order, as far as the log names them.
+    def check_columns(self, step: RowsStep | RawGroup, ask: Ask) -> None:
+        """Check that tables of the target have the columns of the log in their order, as far as the log names them.
 
         Values go into columns by position, as on a replica, so that another order would swap them. A table that the
         target lacks is an error of its rows.
 
         Raises:
-            ReplayError: it has others.
+            ReplayError: a table has others.
         """
-        if (schema, table, logged) in self._checked:
-            return
-        rows = ask(
-            "SELECT column_name FROM information_schema.columns"  # noqa: S608
-            f" WHERE table_schema = {text_literal(schema)} AND table_name = {text_literal(table)}"
-            " ORDER BY ordinal_position"
-        )
-        names = [str(name) for (name,) in rows]
-        if any(one is not None and one.casefold() != name.casefold() for one, name in zip(logged, names, strict=False)):
-            raise ReplayError(
-                f"the columns of {dotted_name(schema, table)} differ between log and target",
-                expected=", ".join("?" if one is None else one for one in logged),
-                found=", ".join(names),
-                hint="give the table of the target the columns of the log, in their order",
-            )
-        self._checked.add((schema, table, logged))
+        for (schema, table), logged in _logged_names(step).items():
+            if (schema, table, logged) in self._checked:
+                continue
+            names = [str(name) for (name,) in self._answer(_COLUMNS, schema, table, ask)]
+            pairs = zip(logged, names, strict=False)
+            if any(one is not None and one.casefold() != name.casefold() for one, name in pairs):
+                raise ReplayError(
+                    f"the columns of {dotted_name(schema, table)} differ between log and target",
+                    expected=", ".join("?" if one is None else one for one in logged),
+                    found=", ".join(names),
+                    hint="give the table of the target the columns of the log, in their order",
+                )
+            self._checked.add((schema, table, logged))
+
+    def check_cascades(self, step: RowsStep, ask: Ask) -> None:
+        """Refuse rows with which foreign keys of the source changed other tables, if the target lacks the keys.
+
+        Raises:
+            ReplayError: it does.
+        """
+        here = self.cascades_to(step.table_map.schema, step.table_map.table, ask)
+        missing = tuple(one for one in step.cascades if one.child not in here)
+        if missing:
+            lost = lost_cascades(replace(step, cascades=missing), row_changes(step))
+            if lost:
+                raise cascades_refused(step, lost)
+
+    def check_transactional(self, transaction: LoggedTransaction, ask: Ask) -> None:
+        """Refuse tables without transactions, which cannot be rolled back to apply transactions one by one.
+
+        Raises:
+            ReplayError: a table has no transactions, or there is none of its name.
+        """
+        for schema, table in sorted(transaction.tables):
+            if not self.is_transactional(schema, table, ask):
+                raise ReplayError("a non-transactional table, or a missing table", found=dotted_name(schema, table))
 
     def is_transactional(self, schema: str, table: str, ask: Ask) -> bool:
         """Return whether what is done to a table can be rolled back."""
-        found = self._transactional.get((schema, table))
-        if found is None:
-            rows = ask(
-                "SELECT e.transactions FROM information_schema.tables t"  # noqa: S608
-                " JOIN information_schema.engines e ON e.engine = t.engine"
-                f" WHERE t.table_schema = {text_literal(schema)} AND t.table_name = {text_literal(table)}"
-            )
-            found = self._transactional[schema, table] = rows == [("YES",)]
-        return found
+        return self._answer(_TRANSACTIONS, schema, table, ask) == [("YES",)]
 
     def has_triggers(self, schema: str, table: str, ask: Ask) -> bool:
         """Return whether changes of a table by SQL would execute triggers."""
-        found = self._triggered.get((schema, table))
-        if found is None:
-            rows = ask(
-                "SELECT 1 FROM information_schema.triggers"  # noqa: S608
-                f" WHERE event_object_schema = {text_literal(schema)}"
-                f" AND event_object_table = {text_literal(table)} LIMIT 1"
-            )
-            found = self._triggered[schema, table] = bool(rows)
-        return found
+        return bool(self._answer(_TRIGGERS, schema, table, ask))
 
     def cascades_to(self, schema: str, table: str, ask: Ask) -> frozenset[tuple[str, str]]:
         """Return the tables whose foreign keys change their rows where rows of this one are changed."""
-        found = self._cascading.get((schema, table))
+        return frozenset((str(of), str(name)) for of, name in self._answer(_CASCADES, schema, table, ask))
+
+    def _answer(self, query: str, schema: str, table: str, ask: Ask) -> list[tuple[Any, ...]]:
+        found = self._answers.get((query, schema, table))
         if found is None:
-            rows = ask(
-                "SELECT constraint_schema, table_name FROM information_schema.referential_constraints"  # noqa: S608
-                f" WHERE unique_constraint_schema = {text_literal(schema)}"
-                f" AND referenced_table_name = {text_literal(table)}"
-                " AND (delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT')"
-                " OR update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))"
-            )
-            found = self._cascading[schema, table] = frozenset((str(of), str(name)) for of, name in rows)
+            found = ask(query.format(text_literal(schema), text_literal(table)))
+            self._answers[query, schema, table] = found
         return found
 
     def changed(self) -> None:
         """Forget the tables, which a statement may have changed."""
-        self._transactional.clear()
-        self._triggered.clear()
-        self._cascading.clear()
+        self._answers.clear()
         self._checked.clear()
 
 

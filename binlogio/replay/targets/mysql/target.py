@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import ReplayError
 from binlogio.replay.progress import UNKNOWN_SOURCE
-from binlogio.replay.targets import RawInput
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.kept_gtids import executed_gtids, keeps_gtids
+from binlogio.replay.targets.mysql.senders import raw_input
 from binlogio.replay.targets.mysql.server_tables import ServerTables, counted_rows, counted_since
-from binlogio.replay.targets.mysql.session import MysqlSession, most_event_bytes, packet_bytes
+from binlogio.replay.targets.mysql.session import MysqlSession
 
 if TYPE_CHECKING:
     from binlogio.options import Position
@@ -67,15 +67,7 @@ class MysqlTarget:
         self.shares_commits = True
         self.cascades: tuple[Cascade, ...] = ()  # the server has them
         takes_raw = applies_events is not False and not (idempotent and connection.is_mariadb)
-        self.raw = (
-            RawInput(
-                is_mariadb=connection.is_mariadb,
-                statement_bytes=most_event_bytes(connection),
-                packet_bytes=packet_bytes(connection),
-            )
-            if takes_raw
-            else None
-        )
+        self.raw = raw_input(connection) if takes_raw else None
         self._idempotent = idempotent
         self._on_lossy = on_lossy
         self._applies_events = applies_events
