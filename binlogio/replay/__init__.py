@@ -13,6 +13,7 @@ from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from binlogio.replay.apply.replay import ReplaySummary, replay
+    from binlogio.replay.apply.worker_states import WorkerStates
     from binlogio.replay.filters import ReplayFilter
     from binlogio.replay.row_fold import ALWAYS, Layout, RowFold, components
     from binlogio.replay.table_history import (
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALWAYS", "Detours", "Images", "Layout", "Life", "Lossy", "Mark", "Place", "ReplayFilter", "ReplaySummary",
-    "RowFold", "SqliteTarget", "Stretch", "TableHistory", "Until", "UntilLike", "components", "converted_text",
-    "is_kept", "marks_of", "replay",
+    "RowFold", "SqliteTarget", "Stretch", "TableHistory", "Until", "UntilLike", "WorkerStates", "components",
+    "converted_text", "is_kept", "marks_of", "replay",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
@@ -41,6 +42,7 @@ if not TYPE_CHECKING:  # undo and `dump --format sql` need no target
         __name__,
         {
             "apply.replay": "replay",
+            "apply.worker_states": "WorkerStates",
             "summary": "ReplaySummary",
             "filters": "ReplayFilter",
             "row_fold": "ALWAYS Layout RowFold components",

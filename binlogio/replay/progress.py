@@ -152,6 +152,15 @@ class Progress:
         return cls(low, frozenset(done), log)
 
 
+@dataclass(slots=True)
+class _GivenGroup:
+    """A group that was given to a worker."""
+
+    end: Position
+    gtid: Gtid | MariadbGtid | None
+    has_ended: bool = False
+
+
 class Ledger:
     """Groups that are being applied, in the order of the log, and the position up to which all have ended.
 
@@ -159,44 +168,52 @@ class Ledger:
     """
 
     def __init__(self, low: Position | None) -> None:
-        self._low = low
-        self._open: deque[list[object]] = deque()
-        self._by_end: dict[Position, list[object]] = {}
+        self._reached: tuple[Position | None, Gtid | MariadbGtid | None] = (low, None)
+        self._open: deque[_GivenGroup] = deque()
+        self._by_end: dict[Position, _GivenGroup] = {}
         self._lock = Lock()
 
     @property
     def low(self) -> Position | None:
         """All groups up to here have ended."""
-        return self._low
+        return self._reached[0]
 
-    def begin(self, start: Position, end: Position) -> None:
+    def reached(self) -> tuple[Position | None, Gtid | MariadbGtid | None, tuple[Position, ...]]:
+        """Return `low`, the GTID of the group that ends there, and the ends of groups after it that have ended.
+
+        Takes no lock, for signal handlers.
+        """
+        groups = tuple(self._open)  # at once
+        return (*self._reached, tuple(group.end for group in groups if group.has_ended))
+
+    def begin(self, start: Position, end: Position, gtid: Gtid | MariadbGtid | None = None) -> None:
         """Add a group that was given to a worker."""
         with self._lock:
-            if not self._open and (self._low is None or self._low.file != start.file):
-                self._low = start
-            entry: list[object] = [end, False]
+            if not self._open and (self.low is None or self.low.file != start.file):
+                self._reached = start, None
+            entry = _GivenGroup(end, gtid)
             self._open.append(entry)
             self._by_end[end] = entry
 
-    def split(self, end: Position, ends: Iterable[Position]) -> None:
-        """Replace the group that ends at `end` by several, which end one by one."""
+    def split(self, end: Position, groups: Iterable[tuple[Position, Gtid | MariadbGtid | None]]) -> None:
+        """Replace the group that ends at `end` by several, with their ends and GTIDs, which end one by one."""
         with self._lock:
             entry = self._by_end.pop(end)
             at = next(at for at, one in enumerate(self._open) if one is entry)
             del self._open[at]
-            for number, one in enumerate(ends):
-                part: list[object] = [one, False]
+            for number, (one, gtid) in enumerate(groups):
+                part = _GivenGroup(one, gtid)
                 self._open.insert(at + number, part)
                 self._by_end[one] = part
 
     def low_with(self, end: Position) -> Position:
         """Return the low water mark as it is once the group up to `end` has ended."""
         with self._lock:
-            low = self._low if self._low is not None else Position(end.file, 0)
+            low = self.low if self.low is not None else Position(end.file, 0)
             for entry in self._open:
-                if not (entry[1] or entry[0] == end):
+                if not (entry.has_ended or entry.end == end):
                     break
-                low = entry[0]  # type: ignore[assignment]
+                low = entry.end
             return low
 
     def end(self, end: Position) -> None:
@@ -205,6 +222,7 @@ class Ledger:
             entry = self._by_end.pop(end, None)
             if entry is None:
                 return
-            entry[1] = True
-            while self._open and self._open[0][1]:
-                self._low = self._open.popleft()[0]  # type: ignore[assignment]
+            entry.has_ended = True
+            while self._open and self._open[0].has_ended:
+                first = self._open.popleft()
+                self._reached = first.end, first.gtid

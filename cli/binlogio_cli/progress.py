@@ -1,4 +1,4 @@
-"""Progress bar (`rich`): bytes read, rate, and remaining time.
+"""Progress bar (`rich`): bytes read, rate, and remaining time, with further lines below it.
 
 It is shown after two seconds, if standard error is a terminal.
 """
@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rich.console import RenderableType
 
     from binlogio.replay.transactions import LoggedTransaction
 
@@ -25,9 +27,11 @@ DELAY_SECONDS: Final = 2.0
 
 
 @contextmanager
-def watched(files: Sequence[str], *, is_shown: bool = True) -> Iterator[Watch]:
-    """Show the bar; provide the function to call with every applied transaction."""
-    with watched_bytes([Path(file).name for file in files], _sizes(files), is_shown=is_shown) as watch:
+def watched(
+    files: Sequence[str], *, is_shown: bool = True, lines: Callable[[], Sequence[str]] = tuple
+) -> Iterator[Watch]:
+    """Show the bar and `lines` below it; provide the function to call with every applied transaction."""
+    with watched_bytes([Path(file).name for file in files], _sizes(files), is_shown=is_shown, lines=lines) as watch:
         yield lambda transaction: watch(transaction.end.file, transaction.end.offset)
 
 
@@ -39,7 +43,9 @@ def watched_logs(files: Sequence[str], *, is_shown: bool = True) -> Iterator[Wat
 
 
 @contextmanager
-def watched_bytes(names: Sequence[str], sizes: Sequence[int], *, is_shown: bool) -> Iterator[WatchBytes]:
+def watched_bytes(
+    names: Sequence[str], sizes: Sequence[int], *, is_shown: bool, lines: Callable[[], Sequence[str]] = tuple
+) -> Iterator[WatchBytes]:
     """Show the bar for logs of these names and sizes; provide the function to call with a name and an offset."""
     if not is_shown or not sys.stderr.isatty() or not all(sizes):
         yield lambda _name, _offset: None
@@ -52,10 +58,16 @@ def watched_bytes(names: Sequence[str], sizes: Sequence[int], *, is_shown: bool)
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
+    from rich.text import Text  # noqa: PLC0415
+
+    class Bar(Progress):
+        def get_renderables(self) -> Iterable[RenderableType]:
+            yield from super().get_renderables()
+            yield from (Text(line, no_wrap=True, overflow="ellipsis") for line in lines())
 
     before = dict(zip(names, accumulate(sizes, initial=0), strict=False))
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    progress = Bar(*columns, console=Console(stderr=True), transient=True)
     task = progress.add_task("logs", total=sum(sizes))
     starts = time.monotonic() + DELAY_SECONDS
 

@@ -24,6 +24,7 @@ from logs import header, log, query
 if TYPE_CHECKING:
     from pathlib import Path
 
+GROUP_COMMIT: Final = MYSQL / "group_commit" / "binlog.000001"
 FULL_METADATA: Final = MYSQL / "metadata_full" / "binlog.000001"
 
 IN_USE_BYTE: Final = 4 + 4 + 1 + 4 + 4 + 4  # magic; timestamp, type, server id, size, position: then the flags
@@ -70,6 +71,36 @@ def test_a_failed_replay_keeps_a_database_that_was_there(tmp_path: Path, has_gro
 
     assert result.exit_code == 1
     assert "corpus.m1" in tables if has_groups else "mine" in tables
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_failed_replay_says_up_to_where_the_target_has_all(tmp_path: Path, workers: int) -> None:
+    """With several workers, and what each of them rolled back; one worker has nothing more to say than its error."""
+    with binlogio.open(GROUP_COMMIT) as reader:
+        heads = [event for event in reader if isinstance(event, GtidEvent)]
+    run(tmp_path, "--stop-position", heads[120].header.offset, GROUP_COMMIT)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        (last,) = connection.execute('SELECT max(id) FROM "corpus.gc"').fetchone()
+        connection.execute('INSERT INTO "corpus.gc" (id) VALUES (?)', (last + 40,))
+        connection.commit()
+    result = run(tmp_path, "--workers", workers, GROUP_COMMIT)
+    *lines, error = result.stderr.splitlines()
+    with closing(SqliteTarget.open(tmp_path / "x.db")) as target:
+        low = target.progress.low
+
+    assert result.exit_code == 1
+    assert "UNIQUE constraint failed" in error
+    assert low is not None
+    if workers == 1:
+        assert lines == []
+        return
+    failed = next(head for head in heads if head.header.offset == low.offset)
+    gtid = heads[heads.index(failed) - 1].gtid
+    assert lines[-1] == f"binlogio: the target has all event groups up to {low.file}:{low.offset} (GTID {gtid})"
+    assert (
+        sum(f": rolled back {low.file}:{low.offset} (GTID {failed.gtid}), last committed" in line for line in lines)
+        == 1
+    )
 
 
 def test_a_full_disk_is_an_io_error_of_the_database(tmp_path: Path) -> None:

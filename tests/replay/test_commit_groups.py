@@ -119,7 +119,7 @@ def test_a_group_that_ends_part_by_part_moves_the_low_water_mark_part_by_part() 
     ends = [Position(FILE, offset) for offset in (200, 300, 400)]
     ledger.begin(Position(FILE, 100), ends[1])
     ledger.begin(ends[1], ends[2])
-    ledger.split(ends[1], ends[:2])
+    ledger.split(ends[1], [(end, None) for end in ends[:2]])
 
     assert ledger.low_with(ends[2]) == Position(FILE, 100)
     assert ledger.low_with(ends[0]) == ends[0]

@@ -103,13 +103,14 @@ def test_rows_of_events_are_those_that_the_server_counted(kind: str, options: tu
 
 
 def test_bar_shows_bytes_rate_and_time_left(tmp_path: Path) -> None:
-    """On a terminal, until the end; the summary follows it, and --no-progress leaves it out."""
+    """On a terminal, until the end, with the workers; the summary follows it, and --no-progress leaves it out."""
     pytest.importorskip("rich")
     shown = [on_terminal(tmp_path / f"{at}.db", *options) for at, options in enumerate(((), ("--no-progress",)))]
 
     assert re.search(rb"\d+(?:\.\d+)?/\d+(?:\.\d+)? (?:kB|MB)", shown[0])
     assert re.search(rb"(?:\? |\d+(?:\.\d+)? [kMG]?)(?:B|bytes)/s|\?", shown[0])
     assert re.search(rb"(?:-:--:--|\d:\d\d:\d\d)", shown[0])
+    assert b"worker 1: " in shown[0]
     assert shown[1] == b""
 
 

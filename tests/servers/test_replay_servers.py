@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +25,7 @@ from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter, ReplaySummary, replay
+from binlogio.replay.apply.worker_states import WAITING_FOR_PRECEDING
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.targets.mysql.address import MysqlAddress
 from binlogio.replay.targets.mysql.connection import Connection
@@ -263,9 +268,10 @@ T: Final = TableDefinition(
 )
 
 
-def _log_of_inserts(server: Instance, folder: Path, count: int, server_id: int = 1) -> list[Path]:
-    """Transactions of a row each, from 1 on, that may all run together."""
-    more: dict[str, Any] = {"server_version": "10.11.18-MariaDB"} if server.vendor.is_mariadb else {}
+def _log_of_inserts(server: Instance, folder: Path, count: int, server_id: int = 1, **more: Any) -> list[Path]:
+    """Transactions of a row each, from 1 on, that may all run together in a log of MySQL."""
+    if not more and server.vendor.is_mariadb:
+        more = {"server_version": "10.11.18-MariaDB"}
     variables = ServerVariables(sync_binlog=0, server_id=server_id, **more)
     with BinlogWriter(folder / "binlog", variables=variables) as log, log.session() as session:
         for number in range(1, count + 1):
@@ -585,6 +591,53 @@ def test_a_replay_waits_for_the_connection_of_a_killed_one(server: Instance, tmp
         done.result()
 
     assert _rows(server) == [(number, number) for number in range(1, 21)]
+
+
+def test_states_of_workers_name_the_connection_that_waits_for_a_lock(server: Instance, tmp_path: Path) -> None:
+    """And after KILL QUERY the replay says what was rolled back, and up to where the target has all transactions."""
+    logs = _log_of_inserts(server, tmp_path, 12, gtid_mode="ON")
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+    with binlogio.open(logs) as reader:
+        heads = [event for event in reader if isinstance(event, GtidEvent)]
+    options = ("--workers", "4", "--transactions-per-commit", "1", "--gtids", "new")
+    command = [sys.executable, "-m", "binlogio", "replay", "--to", url(server), *options, *map(str, logs)]
+    with closing(connect(server)) as other:
+        other.query("BEGIN")
+        other.query("INSERT INTO d.t VALUES (5, 0)")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        while server.sql("SELECT COUNT(*) FROM d.t WHERE id < 5") != "4\n":
+            assert process.poll() is None
+        states = _states(process)
+        while sorted(one["state"] for one in states["workers"]) != ["Executing event", *[WAITING_FOR_PRECEDING] * 3]:
+            states = _states(process)
+        (first,) = (one for one in states["workers"] if one["state"] == "Executing event")
+        server.sql(f"KILL QUERY {first['processlist_id']}")
+        _, said = process.communicate(timeout=60)
+
+    waiting = [one for one in states["workers"] if one is not first]
+    assert {one["waits_for_worker_id"] for one in waiting} == {first["worker_id"]}
+    assert states["coordinator"]["state"] == "Waiting for replica workers to process their queues"
+    end, last, first_text = heads[4].header.offset, str(heads[3].gtid), str(heads[4].gtid)
+    assert (states["applied_up_to"]["pos"], states["applied_up_to_transaction"]) == (end, last)
+    assert first["applying_transaction"] == first_text
+    assert sorted(one["applying_transaction_start"]["pos"] for one in waiting) == [
+        head.header.offset for head in heads[5:8]
+    ]
+    assert process.returncode == 1
+    assert f"worker {first['worker_id']}: rolled back {logs[0].name}:{end} (GTID {first_text}), last committed" in said
+    assert said.count(": rolled back ") == 4
+    assert f"the target has all event groups up to {logs[0].name}:{end} (GTID {last})\n" in said
+    assert "ERROR 1317" in said
+    assert _rows(server) == [(number, number) for number in range(1, 5)]
+
+
+def _states(process: subprocess.Popen[str]) -> Any:
+    """Return the states that a replay writes at a signal."""
+    assert process.stderr is not None
+    process.send_signal(signal.SIGUSR1)
+    return json.loads(process.stderr.readline())
 
 
 def test_two_replays_of_one_source_at_a_time_are_refused(

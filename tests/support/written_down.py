@@ -76,6 +76,7 @@ class WrittenDown:
 class WrittenDownSession:
     """The session of a worker."""
 
+    connection_id = None
     target: WrittenDown
     counts: RowCounts = field(default_factory=RowCounts)
     number: int = -1

@@ -23,9 +23,6 @@ from typing import Final
 
 from binlogio.errors import ReplayError
 
-WAITING_FOR_ITS_TURN: Final = "Waiting for its turn to commit"
-"""The state that a worker is in while older transactions have not committed (WL#6813, high-level specification)."""
-
 ER_SLAVE_WORKER_STOPPED_PREVIOUS_THD_ERROR: Final = 3030
 WORKER_STOPPED: Final = (
     "Slave worker has stopped since one or more of the previous worker(s) have encountered an error and "
@@ -97,6 +94,12 @@ class CommitOrderQueue:
         self._states[self._queue[0]] = CommitOrderState.FIRST
         return self._queue[0]
 
+    @property
+    def oldest(self) -> int | None:
+        """The worker that has the oldest transaction; None if there is none. Any thread may ask, without a lock."""
+        queue = tuple(self._queue)
+        return queue[0] if queue else None
+
     def after(self, worker: int) -> tuple[int, ...]:
         """Return the workers whose transactions are newer."""
         queue = tuple(self._queue)
@@ -129,6 +132,11 @@ class CommitOrderManager:
     def state(self, worker: int) -> CommitOrderState:
         """Return the state of a worker."""
         return self._queue.state(worker)
+
+    @property
+    def oldest(self) -> int | None:
+        """The worker that has the oldest transaction."""
+        return self._queue.oldest
 
     def register(self, worker: int) -> bool:
         """For the coordinator: the worker's transaction is the newest. False where an older one has failed."""

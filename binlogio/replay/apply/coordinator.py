@@ -21,8 +21,17 @@ from typing import TYPE_CHECKING, Final, cast
 
 from binlogio.errors import BinlogError, Hint
 from binlogio.replay.apply.commit_groups import CommitGroup, commit_groups, is_packet, joined, packets
-from binlogio.replay.apply.commit_order import WAITING_FOR_ITS_TURN, CommitOrderManager, stopped_by_older
+from binlogio.replay.apply.commit_order import CommitOrderManager, stopped_by_older
 from binlogio.replay.apply.scheduler import ClockScheduler
+from binlogio.replay.apply.worker_states import (
+    EXECUTING,
+    READING,
+    WAITING_FOR_DEPENDENT,
+    WAITING_FOR_PRECEDING,
+    WAITING_FOR_WORKERS,
+    GroupName,
+    WorkerStates,
+)
 from binlogio.replay.find_row import RowConflict
 from binlogio.replay.progress import Ledger
 from binlogio.replay.targets import LockRefused
@@ -37,9 +46,6 @@ if TYPE_CHECKING:
     from binlogio.replay.targets import PacketSession, Target, TargetSession
     from binlogio.replay.transactions import Clock, LoggedTransaction, TransactionReader
 
-WAITING_FOR_AN_EVENT: Final = "Waiting for an event from Coordinator"
-WAITING_FOR_DEPENDENT: Final = "Waiting for dependent transaction to commit"
-EXECUTING: Final = "Executing event"
 MOST_RETRIES: Final = 10
 """replica_transaction_retries."""
 
@@ -70,6 +76,7 @@ class Coordinator:
         packet_bytes: int = 0,
         watch: Callable[[LoggedTransaction], None] = lambda _: None,
         start: Position | None = None,
+        states: WorkerStates | None = None,
     ) -> None:
         self._target = target
         self._summary = summary
@@ -86,8 +93,8 @@ class Coordinator:
         self._failures: list[tuple[int, BaseException]] = []
         self._changed = Condition()
         self._count = 0
-        self.states = [WAITING_FOR_AN_EVENT] * workers
-        self.state = EXECUTING
+        self.states = states or WorkerStates()
+        self.states.begin(workers, lambda: None if self._order is None else self._order.oldest, self._ledger.reached)
 
     def run(self, transactions: Iterable[LoggedTransaction]) -> None:
         """Apply them all; comes back when every worker is idle.
@@ -98,7 +105,9 @@ class Coordinator:
         """
         try:
             try:
-                self._sessions.extend(self._target.session(number) for number in range(len(self._threads)))
+                for worker in self.states.workers:
+                    self._sessions.append(self._target.session(worker.number - 1))
+                    worker.connection_id = self._sessions[-1].connection_id
                 missing = self._missing(transactions)
                 size = self._packet_bytes
                 for group in packets(missing, size) if size else commit_groups(missing, self._most):
@@ -166,12 +175,12 @@ class Coordinator:
         together = group[0] if in_packet else joined(group)
         if together.starts_file:
             with self._changed:
+                self.states.coordinator.enter(WAITING_FOR_DEPENDENT)
                 self._changed.wait_for(lambda: self._clock.is_idle or self._failures)
                 self._clock.new_file()
         with self._changed:
-            self.state = WAITING_FOR_DEPENDENT
             self._changed.wait_for(lambda: self._failures or self._may_begin(together))
-            self.state = EXECUTING
+            self.states.coordinator.enter(READING)
             if self._failures:
                 return False
             worker = 0 if together.is_bound else self._idle[0]
@@ -182,7 +191,8 @@ class Coordinator:
             for clock in clocks:
                 self._clock.begin(clock)
             for transaction in group if in_packet else (together,):
-                self._ledger.begin(transaction.start, transaction.end)
+                self._ledger.begin(transaction.start, transaction.end, transaction.gtid)
+            self.states.workers[worker].begin(GroupName.of(together))
             self._count += 1
         number = self._count
         done = self._threads[worker].submit(self._work, worker, group, None if in_packet else together)
@@ -191,7 +201,9 @@ class Coordinator:
 
     def _may_begin(self, transaction: LoggedTransaction) -> bool:
         if not self._idle or (transaction.is_bound and 0 not in self._idle):
+            self.states.coordinator.enter(WAITING_FOR_WORKERS)
             return False
+        self.states.coordinator.enter(WAITING_FOR_DEPENDENT)
         return self._clock.may_begin(transaction.clock)
 
     def _take_back(self, worker: int, clocks: Sequence[Clock], number: int, future: Future[None]) -> None:
@@ -202,7 +214,7 @@ class Coordinator:
             for clock in clocks:
                 self._clock.end(clock)
             self._idle.append(worker)
-            self.states[worker] = WAITING_FOR_AN_EVENT
+            self.states.workers[worker].idle()
             self._changed.notify_all()
 
     def _work(self, worker: int, group: CommitGroup, together: LoggedTransaction | None) -> None:
@@ -221,7 +233,9 @@ class Coordinator:
         finally:
             try:
                 if not is_applied:
+                    self.states.workers[worker].fail()
                     session.rollback()
+                    self.states.workers[worker].thread.enter(WAITING_FOR_PRECEDING)
             finally:
                 if self._order is not None:
                     self._order.gave_up(worker)
@@ -230,21 +244,23 @@ class Coordinator:
 
     def _apply_packet(self, worker: int, session: PacketSession, packet: CommitGroup) -> None:
         """Apply transactions that have a commit each; one that meets a lock is applied again by itself."""
-        self.states[worker] = EXECUTING
+        state = self.states.workers[worker]
+        state.thread.enter(EXECUTING)
         done = 0
         while done < len(packet):
             count, error = session.apply_packet(packet[done:])
             for transaction in packet[done : done + count]:
-                self._ended((transaction,), transaction)
+                self._ended(worker, (transaction,), transaction)
             done += count
             if error is None:
                 continue
+            state.begin(GroupName.of(packet[done]))
             if isinstance(error, RowConflict):
                 error.hint = error.hint or _conflict_hint(packet[done])
             if not isinstance(error, LockRefused):
                 raise error
             session.rollback()
-            self._summary.count_retry()
+            self._count_retry(worker)
             self._apply(worker, session, packet[done], is_again=True)
             done += 1
 
@@ -260,16 +276,17 @@ class Coordinator:
             session.commit(together, self._ledger)
         except BinlogError as exc:
             session.rollback()
-            self._ledger.split(together.end, [transaction.end for transaction in group])
-            self._summary.count_retry()
+            self._ledger.split(together.end, [(transaction.end, transaction.gtid) for transaction in group])
+            self._count_retry(worker)
             self._wait_for_turn(worker)
             if self._order is not None and isinstance(exc, LockRefused):
                 self._order.ask_newer(worker)
             return False
-        self._ended(group, together)
+        self._ended(worker, group, together)
         return True
 
     def _apply(self, worker: int, session: TargetSession, transaction: LoggedTransaction, *, is_again: bool) -> None:
+        self.states.workers[worker].begin(GroupName.of(transaction))
         for attempt in range(MOST_RETRIES + 1):
             try:
                 if transaction.commits_itself or attempt or is_again:
@@ -283,25 +300,31 @@ class Coordinator:
                 if attempt == MOST_RETRIES:
                     raise
                 session.rollback()
-                self._summary.count_retry()
+                self._count_retry(worker)
                 if self._order is not None:
                     self._order.ask_newer(worker)
             else:
-                self._ended((transaction,), transaction)
+                self._ended(worker, (transaction,), transaction)
                 return
 
     def _execute(self, worker: int, session: TargetSession, transaction: LoggedTransaction) -> None:
         """Execute up to the commit, and wait for the turn to do that."""
-        self.states[worker] = EXECUTING
+        self.states.workers[worker].thread.enter(EXECUTING)
         session.execute(transaction)
         while self._is_asked_to_roll_back(worker):
             self._give_up(worker, session)
             self._wait_for_turn(worker)
+            self.states.workers[worker].thread.enter(EXECUTING)
             session.execute(transaction)
 
-    def _ended(self, group: CommitGroup, together: LoggedTransaction) -> None:
+    def _count_retry(self, worker: int) -> None:
+        self._summary.count_retry()
+        self.states.workers[worker].retries += 1
+
+    def _ended(self, worker: int, group: CommitGroup, together: LoggedTransaction) -> None:
         """Record that the transactions are in the target."""
         self._ledger.end(together.end)
+        self.states.workers[worker].applied = GroupName.of(group[-1])
         with self._changed:
             for transaction in group:
                 self._summary.ended(transaction)
@@ -310,7 +333,7 @@ class Coordinator:
     def _give_up(self, worker: int, session: TargetSession) -> None:
         """Roll back for an older transaction, to execute again."""
         session.rollback()
-        self._summary.count_retry()
+        self._count_retry(worker)
         if self._order is not None:
             self._order.gave_up(worker)
 
@@ -322,7 +345,7 @@ class Coordinator:
         """
         if self._order is None:
             return
-        self.states[worker] = WAITING_FOR_ITS_TURN
+        self.states.workers[worker].thread.enter(WAITING_FOR_PRECEDING)
         if not self._order.wait_for_older(worker):
             raise stopped_by_older()
 
@@ -330,7 +353,7 @@ class Coordinator:
         """Wait for the worker's turn; True where an older transaction wants its locks before that."""
         if self._order is None:
             return False
-        self.states[worker] = WAITING_FOR_ITS_TURN
+        self.states.workers[worker].thread.enter(WAITING_FOR_PRECEDING)
         if self._order.wait_for_turn_or_request(worker):
             return True
         self._wait_for_turn(worker)

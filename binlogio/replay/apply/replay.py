@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from binlogio.columnar.splits.skipped_events import SkippedEvent
     from binlogio.reader import BinlogReader
+    from binlogio.replay.apply.worker_states import WorkerStates
     from binlogio.replay.progress import Progress
     from binlogio.replay.start_position import Bounds, SkippedPart
     from binlogio.replay.targets import Target
@@ -63,6 +64,7 @@ def replay(
     ignore_cascades: bool = False,
     ignore_missing_logs: bool = False,
     watch: Callable[[LoggedTransaction], None] = lambda _: None,
+    states: WorkerStates | None = None,
 ) -> ReplaySummary:
     """Apply the transactions of a log to a target; the caller closes both.
 
@@ -88,6 +90,7 @@ def replay(
         ignore_missing_logs: whether to continue if logs or GTIDs are missing between the given logs, or between them
             and what the target has; `ReplaySummary.missing` then names them.
         watch: called with each transaction after it is in the target, from any thread.
+        states: has what the workers do and wait for, at any moment, and after an error what they rolled back.
 
     Raises:
         MissingLogs: logs or GTIDs are missing. Nothing was changed, unless only the head of a later log shows it.
@@ -161,6 +164,7 @@ def replay(
         packet_bytes=0 if raw is None or is_stream else raw.packet_bytes,
         watch=watch,
         start=start,
+        states=states,
     )
     _run(coordinator, transactions, summary)
     coordinator.finish(transactions)

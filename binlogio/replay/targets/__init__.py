@@ -71,6 +71,10 @@ class TargetSession(Protocol):
     def counts(self) -> RowCounts:
         """Counts of what this session committed."""
 
+    @property
+    def connection_id(self) -> int | None:
+        """The number of its connection in the process list of a server; None without one."""
+
     def execute(self, transaction: LoggedTransaction) -> None:
         """Execute the transaction up to its commit; one without steps commits nothing.
 

@@ -64,6 +64,8 @@ class DryRunTarget:
 class DryRunSession:
     """Counts what one worker would do."""
 
+    connection_id = None
+
     def __init__(self, target: DryRunTarget) -> None:
         self.counts = RowCounts()
         self._target = target

@@ -9,13 +9,17 @@ This module has the options, the target URL, and the report. `binlogio.replay` d
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, closing, contextmanager
+import json
+import os
+import signal
+import threading
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from binlogio.errors import ReplayError
-from binlogio.replay import ReplaySummary, replay
+from binlogio.errors import BinlogError, ReplayError
+from binlogio.replay import ReplaySummary, WorkerStates, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
@@ -38,6 +42,7 @@ from binlogio_cli.selection import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
@@ -146,13 +151,19 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
     SQLite targets create the tables of the log as "schema.table". Column names and keys come from the log (its metadata
     or its DDL) or from --table-definitions. Of statements that are in the log as SQL text, only DDL is applied.
     Server targets execute statements with their original session context.
+
+    At the signal SIGUSR1, the replay writes a line of JSON to standard error: what each worker does and waits for, and
+    the position up to which all transactions are applied. On a terminal, the progress bar shows the workers.
     """
+    states = WorkerStates()
     with reading.open(files) as reader:
         wanted = replay_filter(selection, reader.files, options["rewrite_db"])
         check_selection(reader, wanted)
         with (
             _target(target_url, options) as target,
-            watched(reader.files, is_shown=not options["quiet"]) as watch,
+            _reported(states),
+            _shown_at_signal(states),
+            watched(reader.files, is_shown=not options["quiet"], lines=states.lines) as watch,
         ):
             summary = replay(
                 reader,
@@ -167,6 +178,7 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
                 ignore_cascades=options["ignore_cascades"],
                 ignore_missing_logs=options["ignore_missing_logs"],
                 watch=watch,
+                states=states,
             )
     _report(summary, reader)
     say_columns(wanted.rows)
@@ -215,6 +227,38 @@ def _kept_if_used(target: SqliteTarget) -> Iterator[SqliteTarget]:
         target.discard()
         raise
     target.close()
+
+
+@contextmanager
+def _shown_at_signal(states: WorkerStates) -> Iterator[None]:
+    """Write the states of the workers to standard error at SIGUSR1, as a line of JSON."""
+    number = getattr(signal, "SIGUSR1", None)
+    if number is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def show(_number: int, _frame: FrameType | None) -> None:
+        data = json.dumps(states.to_json()).encode() + b"\n"
+        with suppress(OSError):
+            while data:  # not sys.stderr, which may be in use where the signal arrives
+                data = data[os.write(2, data) :]
+
+    before = signal.signal(number, show)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+@contextmanager
+def _reported(states: WorkerStates) -> Iterator[None]:
+    """If a replay with several workers fails, report what each worker rolled back and committed."""
+    try:
+        yield
+    except BinlogError:
+        for line in states.report() if len(states.workers) > 1 else ():
+            say(line)
+        raise
 
 
 def _show(place: Position, schema: str, sql: bytes) -> None:

@@ -122,6 +122,11 @@ class Connection:
         self.restore()
 
     @property
+    def id(self) -> int:
+        """Its number in the process list of the server."""
+        return int(self._connection.thread_id())
+
+    @property
     def is_mariadb(self) -> bool:
         """True if the server is MariaDB."""
         return "mariadb" in self.version.lower()

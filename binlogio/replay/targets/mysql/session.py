@@ -54,6 +54,7 @@ class MysqlSession:
         on_lossy: OnLossy = "error",
     ) -> None:
         self.counts = RowCounts()
+        self.connection_id = connection.id
         self._source = source
         self._keeps_gtids = keeps_gtids
         self._connection = connection

@@ -287,6 +287,8 @@ def _delete(path: str | os.PathLike[str]) -> None:
 class SqliteSession:
     """Session of one worker: decodes the changes of a transaction, and applies them under the lock of the target."""
 
+    connection_id = None
+
     def __init__(self, target: SqliteTarget) -> None:
         self.counts = RowCounts()
         self._target = target
