@@ -62,6 +62,22 @@ def test_binary_log_can_be_read_and_dumped(tmp_path: Path) -> None:
     assert len(kinds) > 10
 
 
+def test_sql_of_a_table_without_ddl_asks_for_its_definition(tmp_path: Path) -> None:
+    """A server refuses generated columns in SQL; a DELETE sets no column, and a log has them as they are."""
+    path, sql = tmp_path / "binlog.000001", tmp_path / "t.sql"
+    path.write_bytes(log(*group(rows_of((ONE, None))), *group(rows_of((None, TWO), table=KEYLESS))))
+    sql.write_text("CREATE TABLE d.t (id INT PRIMARY KEY, name VARCHAR(20) AS ('x') STORED, doc JSON) CHARSET utf8mb4;")
+    result = run(path)
+    told = run("--table-definitions", sql, path)
+
+    assert result.exit_code == told.exit_code == 0
+    assert "warning: the logs do not say which columns of d.t are generated, and a server refuses" in result.stderr
+    assert "(give the table's definition with --table-definitions)" in result.stderr
+    assert "INSERT INTO `d`.`t` (`id`, `name`, `doc`)" in result.stdout
+    assert "INSERT INTO `d`.`t` (`id`, `doc`)" in told.stdout
+    assert "generated" not in told.stderr + run("--to-binlog", tmp_path / "undo.000001", path).stderr
+
+
 @pytest.mark.parametrize("force", [(), ("--force",)])
 def test_undo_of_nothing_writes_no_log(tmp_path: Path, force: tuple[str, ...]) -> None:
     """A log of 0 bytes could not be read. The script has its head and its end."""

@@ -109,11 +109,16 @@ _MOST_CHECKED: Final = 64
 
 
 class SqlScript:
-    """An `UndoOutput`. `on_changed` says what happens to a row that is not there as the change left it."""
+    """An `UndoOutput`. `on_changed` says what happens to a row that is not there as the change left it.
+
+    `untold` are the tables with reversed updates and deletes of which neither DDL nor a definition is known, so that
+    generated columns are not left out.
+    """
 
     needs_names: ClassVar[bool] = True
 
     def __init__(self, *, on_changed: OnChanged = OnChanged.STOP) -> None:
+        self.untold: set[str] = set()
         self._on_changed = on_changed
         self._check = _CHECKS_OF[on_changed]
         self._tables: BoundedCache[int, _UndoneTable] = BoundedCache()
@@ -141,7 +146,10 @@ class SqlScript:
                 raise
             pieces.append(sql)
             size += len(sql)
-            rows[table_and_kind(step)] += count
+            table, kind = table_and_kind(step)
+            rows[table, kind] += count
+            if kind != "insert" and not undone.plan.tells_generated:
+                self.untold.add(table)
             if size >= PIECE_SIZE:
                 yield b"".join(pieces)
                 pieces, size = [], 0

@@ -32,7 +32,7 @@ from binlogio_cli.selection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from binlogio.selection.selection import Selection
 
 _NOT_UNDONE: Final = "their changes of non-transactional tables are not undone"
+_MOST_SHOWN: Final = 5  # tables in a message
 _EXAMPLE: Final = """\b
 Examples: reverse the changes of one table since noon, as SQL and as a binary log; apply both to the server
   binlogio undo --table shop.orders --start-datetime '2024-05-01 12:00:00' -o undo.sql binlog.0*
@@ -151,7 +152,9 @@ def command(
             _report(ready.summary, reader)
             if selection and not ready.summary.transactions:
                 say("no row change of the logs is selected by the options")
-            if not isinstance(writer, SqlScript):
+            if isinstance(writer, SqlScript):
+                _say_untold(writer.untold)
+            else:
                 _say_whole_images(writer.whole_images, ready.summary)
             say_columns(wanted.rows)
             if options["preview"] and ready.summary.transactions:
@@ -226,6 +229,17 @@ def _say_later_changes(
                     say(f"    {line}")
         if changes.changes > len(changes.shown):
             say(f"    and {changes.changes - len(changes.shown)} more changes")
+
+
+def _say_untold(tables: Collection[str]) -> None:
+    """Print the tables whose generated columns are not known: a server refuses SQL that sets such a column."""
+    if tables:
+        shown = sorted(tables)[:_MOST_SHOWN]
+        more = f" and {len(tables) - len(shown)} more" if len(tables) > len(shown) else ""
+        say(
+            f"warning: the logs do not say which columns of {', '.join(shown)}{more} are generated, and a server"
+            f" refuses SQL that sets such a column ({Hint.TABLE_DEFINITION.text(Surface.COMMAND_LINE)})"
+        )
 
 
 def _say_whole_images(tables: Mapping[str, WholeImages], summary: UndoSummary) -> None:
