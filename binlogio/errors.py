@@ -148,6 +148,10 @@ class Hint(Enum):
         "apply row events instead of SQL: applies_events=True",
         "apply row events instead of SQL: --apply events",
     )
+    APPLY_SQL = (
+        "compare the columns of {} in log and target; rows as SQL are converted if they fit: applies_events=False",
+        "compare the columns of {} in log and target; rows as SQL are converted if they fit: --apply sql",
+    )
     ON_LOSSY = (
         'change the column of the target, or let the server change values: on_lossy="warn"',
         "change the column of the target, or let the server change values: --on-lossy warn",

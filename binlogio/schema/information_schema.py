@@ -37,10 +37,12 @@ ORDER BY CAST(c.TABLE_SCHEMA AS BINARY), CAST(c.TABLE_NAME AS BINARY), c.ORDINAL
 
 _Row = dict[str, "str | None"]
 
-_NAMES: Final = (
+NAMES: Final = (
     "table_schema", "table_name", "column_name", "column_type", "is_nullable", "collation_name", "column_default",
     "extra", "generation_expression", "key_position", "key_prefix", "engine", "table_collation",
 )  # fmt: skip
+"""The names of the columns of `QUERY`, in their order."""
+
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "0": "\0"}  # a backslash before any other character is ignored
 _QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`")
@@ -95,11 +97,11 @@ def _from_json(text: str) -> Iterator[_Row]:
 
 def _checked(names: list[str]) -> list[str]:
     found = [name.lower() for name in names]
-    missing = [name for name in _NAMES if name not in found]
+    missing = [name for name in NAMES if name not in found]
     if missing:
         raise UnsupportedFeature(
             "this is not the output of the query for information_schema",
-            expected=", ".join(_NAMES),
+            expected=", ".join(NAMES),
             found=", ".join(names)[:200],
             hint=_HINT,
         )

@@ -188,7 +188,7 @@ class DefinitionSource:
             return resolve_plan(event, context, columns)
         if described is not None:
             described = with_hidden_columns(described, event, server.vendor)
-            misfit = _misfit(described.definition, event, server.vendor)
+            misfit = misfit_of(described.definition, event, server.vendor)
             if misfit is not None and self._given is not None and self._given.passes_over:
                 described = None
             elif misfit is not None:
@@ -421,7 +421,7 @@ def _is_ambiguous(column: ColumnPlan) -> bool:
 def _contradiction(described: Described, event: TableMapEvent, vendor: Vendor) -> str | None:
     """Return the reason why a table map contradicts a definition, or None; names are compared if the map has them."""
     definition = described.definition
-    misfit = _misfit(definition, event, vendor)
+    misfit = misfit_of(definition, event, vendor)
     if misfit is not None:
         return str(misfit)
     names = event.optional(OptionalMetadataType.COLUMN_NAME)
@@ -506,7 +506,7 @@ def _without_row_hashes(described: Described) -> Described:
     return replace(described, definition=replace(described.definition, columns=columns))
 
 
-def _misfit(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -> BinlogFormatError | None:
+def misfit_of(definition: TableDefinition, event: TableMapEvent, vendor: Vendor) -> BinlogFormatError | None:
     """Return the error if a definition does not fit the table of a table map; None if it may fit."""
     expected: object = f"{len(definition.columns)} columns, as the table definition has"
     found = f"{len(event.column_types)} columns in the table map"

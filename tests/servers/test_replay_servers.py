@@ -322,6 +322,31 @@ def test_a_target_with_another_order_of_columns_is_refused(
 
 
 @pytest.mark.parametrize("workers", [1, 8])
+def test_a_target_with_another_type_is_refused_with_its_table(server: Instance, tmp_path: Path, workers: int) -> None:
+    """A BINLOG statement has no reason for its client: MySQL has it in its error log, MariaDB in a file."""
+    logs = _log_of_inserts(server, tmp_path, 3)
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v DATE)")
+    with (
+        closing(MysqlTarget.open(url(server))) as target,
+        binlogio.open(logs) as reader,
+        pytest.raises(ReplayError) as caught,
+    ):
+        replay(reader, target, workers=workers)
+    said = str(caught.value)
+
+    named = "d.t.v: ERROR 1105: Unknown error, expected date, as the table definition has, found"
+    assert (named in said) == server.vendor.is_mariadb
+    assert ("compare the columns of d.t" in said) == server.vendor.is_mariadb
+    assert (
+        "ERROR 1105: Unknown error"
+        if server.vendor.is_mariadb
+        else "cannot be converted from type 'int' to type 'date'"
+    ) in said
+    assert _rows(server) == []
+
+
+@pytest.mark.parametrize("workers", [1, 8])
 @pytest.mark.parametrize("fails", [1, 2, 8, 9, 25, 40])
 def test_an_error_in_a_packet_or_shared_commit_leaves_exactly_the_transactions_before_it(
     server: Instance, tmp_path: Path, fails: int, workers: int

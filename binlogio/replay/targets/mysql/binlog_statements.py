@@ -8,22 +8,25 @@ Source: sql/sql_binlog.cc, mysql_client_binlog_statement.
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.bounded_cache import BoundedCache
 from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.events.base import NEW_HEADER
+from binlogio.events.table_map import TableMapEvent
+from binlogio.format.decoder import Decoder
 from binlogio.format.encoder import Encoder
+from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.replay.row_changes import has_quick_frame, rows_frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from binlogio.events import RowsEvent
+    from binlogio.events.base import ParseContext
     from binlogio.events.format_description import FormatDescriptionEvent
-    from binlogio.events.table_map import TableMapEvent
 
 _PLAIN: Final[dict[int, int]] = {  # of MariaDB: without its compression
     EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
@@ -88,6 +91,16 @@ class BinlogStatements:
         return self._encoder.encode(
             event if code is None else replace(event, header=replace(event.header, type_code=code))
         )
+
+
+def table_maps_in(sql: bytes, context: ParseContext) -> Iterator[TableMapEvent]:
+    """Yield the table maps of a BINLOG statement of rows."""
+    framer = EventFramer(context=replace(context, checksum_algorithm=ChecksumAlgorithm.OFF), has_positions=False)
+    framer.feed(b64decode(sql.split(b"'")[1]))
+    framer.finish()
+    decoder = Decoder()
+    while isinstance(frame := framer.next_frame(), EventFrame):
+        yield from (event for event in decoder.decode(frame) if isinstance(event, TableMapEvent))
 
 
 def _binlog(data: bytes) -> str:

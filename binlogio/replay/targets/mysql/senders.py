@@ -11,20 +11,21 @@ Row events and statements of our own wait, and go to the server together. The te
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pymysql.constants import ER
 
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import Hint, ReplayError, UnsupportedFeature
+from binlogio.errors import BinlogError, Hint, ReplayError, UnsupportedFeature
 from binlogio.replay import statements
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
 from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets import LockRefused, RawInput
-from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
+from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements, table_maps_in
 from binlogio.replay.targets.mysql.kept_gtids import gtid_statements
 from binlogio.replay.targets.mysql.other_vendor import (
     ANY_ENGINE,
@@ -33,6 +34,7 @@ from binlogio.replay.targets.mysql.other_vendor import (
     rows_for,
     statement_for,
 )
+from binlogio.replay.targets.mysql.server_tables import misfit
 from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, explicit_timestamps, load_statement
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE, MysqlTable
 from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade, shown_text
@@ -129,10 +131,11 @@ class SenderState:
         self.has_context = False
         self.has_rows_already = False
         self.waiting: list[tuple[bytes, int | None]] = []
+        self._description: FormatDescriptionEvent | None = None
 
     def begin(self, transaction: LoggedTransaction) -> None:
         """Begin a transaction, of which nothing is sent and counted yet."""
-        described = transaction.description
+        self._description = described = transaction.description
         self.is_other = described is not None and described.context.is_mariadb != self.connection.is_mariadb
         self.has_rows_already = False
         self.counts, self.waiting = RowCounts(), []
@@ -143,14 +146,21 @@ class SenderState:
         try:
             self.connection.run_all(waiting)
         except ReplayError as exc:
-            raise self.explained(exc) from exc.__cause__
+            failed = next((sql for sql, offset in waiting if offset is not None and offset == exc.offset), b"")
+            raise self.explained(exc, failed) from exc.__cause__
 
-    def explained(self, refusal: ReplayError) -> ReplayError:
-        """Return the reason from the server's error log if the client got none, as for a BINLOG statement."""
+    def explained(self, refusal: ReplayError, failed: bytes) -> ReplayError:
+        """Return the reason from the server's error log if the client got none, as for a BINLOG statement.
+
+        MariaDB does not show its error log. The usual reason is a table whose columns differ from those of the log.
+        """
         if not refusal.reason.startswith(_UNKNOWN_ERROR):
             return refusal
+        if self.connection.is_mariadb:
+            self._name_misfit(refusal, failed)
+            return refusal
         try:
-            found = [] if self.connection.is_mariadb else self.connection.ask(_LAST_LOGGED)
+            found = self.connection.ask(_LAST_LOGGED)
         except ReplayError:  # the account may lack the privilege
             found = []
         logged = _LOGGED.search(str(found[0][0])) if found else None
@@ -162,6 +172,19 @@ class SenderState:
         named = kind(f"ERROR {logged[2]}: {logged[1]}", hint=hint)
         named.locate(offset=refusal.offset)
         return named
+
+    def _name_misfit(self, refusal: ReplayError, failed: bytes) -> None:
+        """Add the first column that differs to an error of a BINLOG statement."""
+        if self._description is None or not failed.startswith(b"BINLOG"):
+            return
+        with suppress(BinlogError):  # the error without it is reported
+            maps = list(table_maps_in(failed, self._description.context))
+            refusal.hint = refusal.hint or Hint.APPLY_SQL.about(
+                ", ".join(sorted({dotted_name(one.schema, one.table) for one in maps}))
+            )
+            found = next(filter(None, (misfit(one, self.connection.ask) for one in maps)), None)
+            if found is not None:
+                refusal.field, refusal.expected, refusal.found = found.field, found.expected, found.found
 
     def restore(self) -> None:
         """Undo what a statement's context changed."""

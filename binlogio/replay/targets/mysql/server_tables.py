@@ -12,6 +12,7 @@ Source: storage/perfschema/table_tiws_by_table.cc; sql/log_event.cc, Rows_log_ev
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,10 +24,14 @@ from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.targets.mysql.position_table import SCHEMA
 from binlogio.replay.targets.mysql.values import text_literal
+from binlogio.schema.information_schema import NAMES, QUERY, parse_information_schema
+from binlogio.schema.source import misfit_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from binlogio.errors import BinlogFormatError
+    from binlogio.events.table_map import TableMapEvent
     from binlogio.replay.transactions import LoggedTransaction, RowsStep
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -135,6 +140,18 @@ class ServerTables:
         """Forget the tables, which a statement may have changed."""
         self._answers.clear()
         self._checked.clear()
+
+
+def misfit(table_map: TableMapEvent, ask: Ask) -> BinlogFormatError | None:
+    """Return how a table of MariaDB differs from a table map; None if it fits, as far as its column types say.
+
+    Raises:
+        UnsupportedFeature: a type of the target is not known.
+    """
+    name = f"AND c.TABLE_SCHEMA = {text_literal(table_map.schema)} AND c.TABLE_NAME = {text_literal(table_map.table)}"
+    rows = ask(QUERY.replace("ORDER BY", f"{name} ORDER BY"))
+    tables = parse_information_schema(json.dumps([dict(zip(NAMES, row, strict=True)) for row in rows], default=str))
+    return misfit_of(tables[0], table_map, "mariadb") if tables else None
 
 
 KINDS: Final = ("inserted", "updated", "deleted")

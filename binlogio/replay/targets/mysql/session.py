@@ -208,7 +208,7 @@ class MysqlSession:
         if committed == len(ends):
             raise error
         state.is_open = True
-        return committed, state.explained(error)
+        return committed, state.explained(error, statements[count][0])
 
     def _packed(
         self, transaction: LoggedTransaction, before: LoggedTransaction | None
