@@ -813,7 +813,8 @@ cdef class EventTexts:
                 return False
         else:
             ends = True
-        if self.chooses_tables and (not frames_changes(sql, end - sql) or run.first == G_TRANSACTION and not run.shown):
+        if self.chooses_tables and (not frames_changes(sql, end - sql) or run.first == G_TRANSACTION and not run.shown
+                                    or end - sql > 3 and memcmp(sql, b"XA ", 3) == 0):
             return False
         if not self._statement(out, event, size, sql, end):
             return False
@@ -1238,10 +1239,12 @@ cdef class EventTexts:
         xid = body + (21 if flags & 2 else 13)
         if self.sql:
             if self.has_gtids:
+                if flags & 0x80:
+                    add(out, b"BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1953 BEGIN END; ")
                 self._field(out, b"SET @@session.gtid_domain_id = ", u32(body + 8))
                 self._field(out, b", @@session.server_id = ", u32(event.head + 5))
                 self._field(out, b", @@session.gtid_seq_no = ", u64(body))
-                add(out, b"\n/*!*/;\n")
+                add(out, b"; END\n/*!*/;\n" if flags & 0x80 else b"\n/*!*/;\n")
             if flags & 0x40:
                 add(out, b"XA START ")
                 add_xid(out, u32(xid), xid + 6, xid[4], xid[5])

@@ -335,6 +335,17 @@ def test_xa_and_alter_in_two_phases_of_mariadb() -> None:
     assert alter.count("MODIFY b BIGINT UNSIGNED NOT NULL DEFAULT 5") == 1
 
 
+def test_xa_transaction_ends_as_in_the_log_if_its_tables_are_selected(kernel: str) -> None:
+    """XA COMMIT is a group of its own, without tables: it belongs to the rows of its XA PREPARE."""
+    log = MARIADB118 / "gtid" / "binlog.000001"
+    whole, some = (dump("--format", "sql", *more, log).stdout for more in ((), ("--exclude-table", "corpus.m")))
+    none = dump("--format", "sql", "--table", "corpus.m", log).stdout
+
+    assert re.findall("^XA .*", some, re.MULTILINE) == re.findall("^XA .*", whole, re.MULTILINE)
+    assert some.count("XA COMMIT") == some.count("XA ROLLBACK") == 1
+    assert "XA " not in none
+
+
 def test_it_is_not_for_a_terminal(tmp_path: Path) -> None:
     """Text of a log could act on the terminal."""
     path = write(tmp_path, *transaction(1))

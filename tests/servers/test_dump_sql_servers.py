@@ -11,11 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
-from binlogio.events.gtid import GtidEvent
-from binlogio.gtid import GtidSet
+from binlogio.gtid import Gtid, GtidSet
 from binlogio_cli.main import cli
 from real_servers import KINDS, Instance, vendor
-from target_servers import OPTIONS, cases_of, emptied, rows_of, tables
+from target_servers import OPTIONS, cases_of, emptied, fed, reset, rows_of, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +27,11 @@ TOOL: Final = {
     "mysql": ("mysqlbinlog", "--no-defaults", "--skip-gtids"),
     "mariadb": ("mariadb-binlog", "--no-defaults"),
 }
+SESSIONS: Final = (  # of the client
+    ("--default-character-set=latin1", "--init-command=SET time_zone = '+09:00'"),
+    ("--default-character-set=sjis", "--init-command=SET sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES'"),
+    ("--default-character-set=utf8mb4", "--init-command=SET foreign_key_checks = 0, autocommit = 0"),
+)
 RENAMED: Final = ("rowimage_full", "rows_query", "alter", "ddl_mix", "metadata_full")
 UNREADABLE: Final = "encrypted"  # by the tools, which need the server for it
 
@@ -75,25 +79,46 @@ def test_dump_and_the_vendors_tool_give_the_same_tables(server: Instance) -> Non
     assert wrong == {}
 
 
-def test_logs_with_gtids_pass_the_client_one_after_the_other() -> None:
-    """A server with gtid_mode=ON has the tables and the GTIDs of the source, and the client reports no error."""
-    options = (*OPTIONS["mysql"][:3], "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--local-infile=1")
-    wrong: dict[str, Any] = {}
-    with vendor("mysql").server("piped", *options, "--log-bin-trust-function-creators=1") as server:
-        for case in cases_of("mysql"):
-            with binlogio.open(case.logs, keyring=case.keys) as reader:
-                gtids = [event.gtid for event in reader if isinstance(event, GtidEvent)]
-            if not gtids or len(case.logs) == 1:
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_logs_pass_a_client_with_any_settings(kind: str) -> None:
+    """Whole, without GTIDs, in two parts, and without a table: the tables and GTIDs of the source, and no error."""
+    gtids = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON") if kind == "mysql" else ()
+    options = (*OPTIONS[kind][:3], *gtids, "--local-infile=1", "--log-bin-trust-function-creators=1")
+    wrong: dict[Any, Any] = {}
+    with vendor(kind).server("piped", *options) as server:
+        for case in cases_of(kind):
+            if len(case.logs) == 1:
                 continue
-            server.sql("RESET BINARY LOGS AND GTIDS")
-            keyring = ("--keyring", str(case.keys)) if case.keys else ()
-            done = CliRunner().invoke(cli, ["dump", "--format", "sql", *keyring, *map(str, case.logs)])
-            assert done.exit_code == 0, done.stderr
-            found, errors = applied(server, done.stdout_bytes)
-            executed = GtidSet.parse(server.sql("SELECT REPLACE(@@global.gtid_executed, '\\n', '')").strip())
-            different = [name for name, rows in expected_of(case).items() if found.get(name) != rows]
-            if different or errors or GtidSet.from_gtids(gtids).difference(executed):
-                wrong[case.id] = different, errors, str(executed)
+            with binlogio.open(case.logs, keyring=case.keys) as reader:
+                groups = [(f"{Path(reader.position.file).name}:{one.begin}", one.gtid) for one in reader.groups()]
+            place = groups[len(groups) // 2][0]
+            logged = [gtid for _, gtid in groups if isinstance(gtid, Gtid)]
+            tables_of = expected_of(case)
+            parts = [["--stop-position", place], ["--start-position", place]]
+            left_out = next(iter(sorted(tables_of)))
+            selections: list[list[list[str]]] = [[[]], [["--skip-gtids"]], parts, [["--exclude-table", left_out]]]
+            for chosen in selections:
+                reset(server)
+                errors = b""
+                for number, selection in enumerate(chosen, len(wrong)):
+                    keyring = ("--keyring", str(case.keys)) if case.keys else ()
+                    done = CliRunner().invoke(
+                        cli, ["dump", "--format", "sql", *selection, *keyring, *map(str, case.logs)]
+                    )
+                    assert done.exit_code == 0, done.stderr
+                    errors += fed(server, done.stdout_bytes, *SESSIONS[number % len(SESSIONS)]).stderr
+                found = tables(server)
+                different = [
+                    name
+                    for name, rows in tables_of.items()
+                    if found.get(name) != rows and not (name == left_out and "--exclude-table" in chosen[0])
+                ]
+                missing = ""
+                if logged and chosen in ([[]], parts):
+                    executed = GtidSet.parse(server.sql("SELECT REPLACE(@@global.gtid_executed, '\\n', '')").strip())
+                    missing = str(GtidSet.from_gtids(logged).difference(executed))
+                if errors or different or missing:
+                    wrong[case.id, str(chosen)] = errors, different, missing
 
     assert wrong == {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from subprocess import CompletedProcess
 from typing import Any, Final
 
 import pymysql
@@ -47,6 +48,27 @@ def emptied(server: Instance) -> None:
         for (name,) in cursor.fetchall():
             if name not in SYSTEM:
                 cursor.execute(f"DROP DATABASE {backticked(name)}")
+
+
+def reset(server: Instance) -> None:
+    """Drop all databases except the system databases, and prepared transactions, and remove all logs."""
+    for row in server.sql("XA RECOVER").splitlines():
+        number, first, _, name = row.split("\t")
+        server.sql(f"XA ROLLBACK '{name[: int(first)]}', '{name[int(first) :]}', {number}")
+    emptied(server)
+    server.sql("RESET BINARY LOGS AND GTIDS" if server.vendor.kind == "mysql" else "RESET MASTER")
+
+
+def place(server: Instance) -> str:
+    """Return the end of a server's log, as an option value."""
+    status = "SHOW BINARY LOG STATUS" if server.vendor.kind == "mysql" else "SHOW MASTER STATUS"
+    return ":".join(server.sql(status).split()[:2])
+
+
+def fed(server: Instance, sql: bytes, *options: str) -> CompletedProcess[bytes]:
+    """Run SQL with the vendor's own client, as a pipe does."""
+    fixed = ("--no-defaults", "-uroot", "--binary-mode", "-S", f"/run/mysqld/{server.name}.sock")
+    return server.vendor.run(server.vendor.client, *fixed, *options, stdin=sql)
 
 
 def tables(server: Instance) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from binlogio._kernel.base.event_codes cimport (
 )
 from binlogio._kernel.primitives cimport crc32
 from binlogio._kernel.scan.event_types cimport (
-    is_any_rows, is_group_start, is_of_file, is_plain_rows, is_statement_part, may_define, size_before_sql,
+    begins_with, is_any_rows, is_group_start, is_of_file, is_plain_rows, is_statement_part, may_define, size_before_sql,
 )
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, follow_body, frames_changes
 
@@ -165,6 +165,7 @@ cdef class GroupFilter:
     cdef bint is_unwanted(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1:
         """Return whether an event certainly has no selected change."""
         cdef int64_t size
+        cdef const uint8_t* sql
         cdef bytes names
         if code == TABLE_MAP_EVENT:
             size = end - body
@@ -184,9 +185,11 @@ cdef class GroupFilter:
             return not wanted
         if code == QUERY_EVENT:
             size = size_before_sql(body, end)
-            if not size:
-                return False
-            return frames_changes(body + size, end - body - size) or not self.ask_statement(
+            sql = body + size
+            if not size or begins_with(sql, end, b"XA", 2) and (
+                    begins_with(sql + 3, end, b"COMMIT", 6) or begins_with(sql + 3, end, b"ROLLBACK", 8)):
+                return False  # the changes are those of its XA PREPARE
+            return frames_changes(sql, end - sql) or not self.ask_statement(
                 _name(body[size - 1 - body[8]:size - 1]), <bytes>body[size:end - body])
         return is_plain_rows(code) or code == XID_EVENT or code == INTVAR_EVENT or is_statement_part(code)
 

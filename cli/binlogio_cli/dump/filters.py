@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogError
 from binlogio.events.base import event_name
-from binlogio.events.control import RowsQueryEvent, XidEvent
+from binlogio.events.control import RowsQueryEvent, XaPrepareEvent, XidEvent
 from binlogio.events.format_description import FormatDescriptionEvent, StartV3Event
 from binlogio.events.load import (
     FILE_BLOCKS,
@@ -97,6 +97,7 @@ class FilteredDump:
         self._group_shown = True
         self._group_head: list[str | bytes] = []
         self._statement_head: list[str | bytes] = []
+        self._prepared: dict[str, bool] = {}  # XA transactions, by xid_key: whether their XA PREPARE is selected
         self._old_files: dict[int, bool] = {}  # servers before 5.0.3, by file_id: whether the LOAD DATA is selected
 
     def choose(self) -> Iterator[str | bytes | memoryview]:
@@ -191,10 +192,29 @@ class FilteredDump:
             if not is_wanted:
                 self._dump.discard(event)
             self._statement_head = []
+        else:
+            yield from self._frame(event)
+
+    def _frame(self, event: Any) -> Iterator[str | bytes]:
+        """Yield the text of an event that delimits changes, or keep it until the first selected change."""
+        if isinstance(event, XaPrepareEvent | QueryEvent) and self._ends_xa(event):
+            yield from self._change(event, wanted=True)
         elif self._group_shown:
             yield from self._render(event)
         else:
             self._group_head.extend(self._render(event))
+
+    def _ends_xa(self, event: XaPrepareEvent | QueryEvent) -> bool:
+        """Return whether an event is XA COMMIT or XA ROLLBACK of a transaction whose XA PREPARE was not left out."""
+        if not isinstance(event, XaPrepareEvent) and not event.sql.startswith((b"XA COMMIT", b"XA ROLLBACK")):
+            return False
+        from binlogio.replay.statements import Xa, recognize, xid_key  # noqa: PLC0415 - seldom needed
+
+        if isinstance(event, XaPrepareEvent):
+            self._prepared[xid_key(event.xid_text)] = self._group_shown
+            return False
+        statement = recognize(event.sql)
+        return isinstance(statement, Xa) and self._prepared.pop(statement.xid, True)
 
     def _wants_statement(self, event: Any) -> bool:
         if isinstance(event, ExecLoadEvent):

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 _UTF8MB4: Final = 45
 _MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES
 _SETTINGS: Final = 0  # index of the MariaDB settings in the kernel's settings
+_IF_NOT_PREPARED: Final = "BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1953 BEGIN END; "
 _MOST_NUMBERS: Final = 1 << 12
 # The client reads UTF-8, regardless of its options.
 _HEAD: Final = (f"DELIMITER {DELIMITER}\n", f"/*!\\C utf8mb4 */{DELIMITER}\n")
@@ -297,14 +298,20 @@ class SqlDump:
             yield from _lines(f"SET @@session.gtid_next = '{event.gtid}'")
 
     def mariadb_gtid(self, event: MariadbGtidEvent) -> Iterator[str]:
-        """Yield the statements that set the GTID of the transaction and start it."""
+        """Yield the statements that set the GTID of the transaction and start it.
+
+        The session of a prepared XA transaction cannot set a GTID (1953). The server then assigns the next number to
+        its XA COMMIT, which is that of the log.
+        """
         if self._gtids:
             settings = (
                 ("gtid_domain_id", event.domain_id),
                 ("server_id", event.header.server_id),
                 ("gtid_seq_no", event.sequence_number),
             )
-            yield from _lines("SET " + ", ".join(f"@@session.{name} = {value}" for name, value in settings))
+            sql = "SET " + ", ".join(f"@@session.{name} = {value}" for name, value in settings)
+            is_end_of_xa = event.flags & MariadbGtidFlag.COMPLETED_XA
+            yield from _lines(f"{_IF_NOT_PREPARED}{sql}; END" if is_end_of_xa else sql)
         if event.flags & MariadbGtidFlag.PREPARED_XA:
             yield from _lines(f"XA START {event.xid}")
         elif not event.standalone:
