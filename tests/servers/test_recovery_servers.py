@@ -6,9 +6,11 @@ tables without transactions, temporary tables. The source's tables just before t
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import closing
 from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import pytest
@@ -19,8 +21,9 @@ from binlogio.events import BinlogEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio_cli.main import cli
+from random_sessions import RandomSessions, copied_logs, difference, state
 from real_servers import Instance, vendor
-from target_servers import connect, emptied, tables, url
+from target_servers import connect, fed, place, reset, tables, url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
+PLACES: Final = int(os.environ.get("BINLOGIO_PLACES", "1"))
+FIRST_PLACE: Final = int(os.environ.get("BINLOGIO_FIRST_PLACE", "1"))
 GTIDS: Final = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
 DUMP: Final = {
     "mysql": ("mysqldump", "--source-data=2", "--set-gtid-purged=ON"),
@@ -130,7 +135,7 @@ def drill(request: pytest.FixtureRequest) -> Iterator[Drill]:
         with closing(connect(source)) as prepared, prepared.cursor() as cursor:
             xa(cursor, "across", 1, is_finished=False)
         source.sql("FLUSH BINARY LOGS")
-        dump = backup(source)
+        dump = backup(source, "shop")
         load(source, 1100)
         source.sql("XA COMMIT 'across'; FLUSH BINARY LOGS")
         load(source, 2100)
@@ -142,9 +147,9 @@ def drill(request: pytest.FixtureRequest) -> Iterator[Drill]:
         yield Drill(source, target, dump, logs, before, (start, end))
 
 
-def backup(server: Instance) -> bytes:
+def backup(server: Instance, *databases: str) -> bytes:
     program, *options = DUMP[server.vendor.client]
-    common = ("--single-transaction", "--routines", "--triggers", "--databases", "shop")
+    common = ("--single-transaction", "--routines", "--triggers", "--databases", *databases)
     done = server.vendor.run(
         program, "--no-defaults", "-uroot", "-S", f"/run/mysqld/{server.name}.sock", *options, *common
     )
@@ -152,16 +157,9 @@ def backup(server: Instance) -> bytes:
     return done.stdout
 
 
-def place(server: Instance) -> str:
-    """Return the end of a server's log, as an option value."""
-    status = "SHOW BINARY LOG STATUS" if server.vendor.kind == "mysql" else "SHOW MASTER STATUS"
-    return ":".join(server.sql(status).split()[:2])
-
-
 def restore(drill: Drill) -> None:
     """Load the backup into an empty server."""
-    emptied(drill.target)
-    drill.target.sql("RESET BINARY LOGS AND GTIDS" if drill.target.vendor.kind == "mysql" else "RESET MASTER")
+    reset(drill.target)
     drill.target.sql(drill.dump)
 
 
@@ -250,3 +248,50 @@ def test_accident_is_taken_back_on_the_live_server(drill: Drill, tmp_path: Path,
         name: drill.before[name] for name in ("shop.items", "shop.customers")
     }
     assert {name: found[name] for name in later} == later
+
+
+def test_logs_up_to_a_random_place_end_in_the_tables_before_it(drill: Drill, tmp_path: Path) -> None:
+    """A backup and the logs after it, by position and by GTIDs, as a replay and through the vendor's client."""
+    source, target, is_mariadb = drill.source, drill.target, drill.source.vendor.is_mariadb
+    wrong: dict[Any, Any] = {}
+    for seed in range(FIRST_PLACE, FIRST_PLACE + PLACES):
+        random = Random(seed)
+        with RandomSessions(source, random, random.choice(["ROW", "MIXED"])) as sessions:
+            sessions.run(random.randrange(60))
+            sessions.drop_temporary_tables()
+            dump = backup(source, *source.sql("SHOW DATABASES LIKE 'w%'").split())
+            sessions.run(random.randrange(80))
+            expected, end = state(source), place(source)
+            done = source.sql("SELECT @@gtid_binlog_pos" if is_mariadb else "SELECT @@gtid_executed").replace("\\n", "")
+            sessions.run(random.randrange(1, 30))
+        logs = copied_logs(source, tmp_path / str(seed))
+        at, known = PLACE.search(dump), GTID_SET.search(dump.replace(b"\n", b""))
+        assert at is not None
+        assert known is not None
+        start = ("--start-position", f"{at[1].decode()}:{int(at[2])}")
+        stop = ("--stop-position", end)
+        after = ("--start-position" if is_mariadb else "--exclude-gtids", known[1].decode())
+        up_to = ("--stop-position" if is_mariadb else "--include-gtids", done.strip())
+        for command, options in (
+            ("replay", (*start, *stop)),
+            ("replay", (*start, *stop, "--workers", "4")),
+            ("replay", (*after, *stop, "--workers", "4")),
+            ("replay", (*after, *up_to)),
+            ("dump", (*start, *stop)),
+            ("dump", (*after, *up_to)),
+        ):
+            reset(target)
+            target.sql(dump)
+            to = ("--to", url(target)) if command == "replay" else ("--format", "sql")
+            ran = CliRunner().invoke(cli, [command, *to, *options, *logs])
+            message = ran.output if ran.exit_code else ""
+            if command == "dump":
+                session = random.choice(["time_zone = '+09:00'", "sql_mode = 'ANSI'", "foreign_key_checks = 0"])
+                charset = random.choice(["utf8mb4", "latin1", "sjis"])
+                client = (f"--init-command=SET {session}", f"--default-character-set={charset}")
+                message += fed(target, ran.stdout_bytes, *client).stderr.decode()
+            found = difference(expected, state(target))
+            if message or found:
+                wrong[seed, command, options] = message[-500:], found
+
+    assert wrong == {}

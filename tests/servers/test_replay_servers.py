@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -35,6 +37,7 @@ from binlogio.selection.event_filter import parse_gtid_set
 from corpus import Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
 from logs import description, encode, header, query
+from random_sessions import RandomSessions, copied_logs, difference, state
 from real_servers import KINDS, Instance, vendor
 from target_servers import OPTIONS, cases_of, connect, emptied, rows_of, tables, url
 
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+WORKLOADS: Final = int(os.environ.get("BINLOGIO_WORKLOADS", "1"))
+FIRST_WORKLOAD: Final = int(os.environ.get("BINLOGIO_FIRST_WORKLOAD", "1"))
 
 # Foreign keys that cascade: a replay of the log, the server's own too, does not give these rows.
 NOT_COMPARED: Final = ("corpus.kid2",)
@@ -524,6 +530,30 @@ def test_a_setting_that_is_logged_with_ddl_only_is_that_of_the_session(
 
     assert server.sql(query) == expected
     assert expected.count("NULL") == 40
+
+
+def test_statements_have_the_settings_of_their_session(server: Instance, tmp_path: Path) -> None:
+    """Random statements of sessions with random settings, logged as text, end in the same state with any workers."""
+    wrong: dict[Any, Any] = {}
+    for seed in range(FIRST_WORKLOAD, FIRST_WORKLOAD + WORKLOADS):
+        log_format = ("MIXED", "STATEMENT")[seed % 2]
+        with RandomSessions(server, Random(seed), log_format) as sessions:
+            sessions.run(100)
+            expected = state(server)
+        logs = copied_logs(server, tmp_path / str(seed))
+        for workers in (1, 2, 4, 8):
+            emptied(server)
+            try:
+                with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
+                    replay(reader, target, workers=workers)
+            except ReplayError as exc:
+                wrong[seed, log_format, workers] = str(exc)
+                continue
+            different = difference(expected, state(server))
+            if different:
+                wrong[seed, log_format, workers] = different
+
+    assert wrong == {}
 
 
 def test_event_of_the_log_is_refused_while_the_scheduler_is_on(server: Instance, tmp_path: Path) -> None:
