@@ -22,12 +22,14 @@ from binlogio_cli.output import Output
 from binlogio_cli.selection import output_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from binlogio.archive.found_rows import RowVersion
     from binlogio.reader import BinlogReader
     from binlogio.replay.undo import Undo
     from binlogio.selection.selection import Selection
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
     from binlogio_cli.selection import Reading
 
 _MOST_ROWS: Final = 20  # shown of each table
@@ -37,26 +39,27 @@ _SCRIPT: Final = "undo.sql"
 
 def show_preview(
     ready: Undo,
-    reader: BinlogReader,
+    logs: Sequence[LogFile],
+    keyring: Keyring | None,
     selection: Selection,
     reading: Reading,
     wants: Callable[[str, str], bool],
     stream: Output,
 ) -> None:
-    """Print what the undo would do to rows, newest first.
+    """Print what the undo would do to rows, newest first. Logs before the reversed changes may define their tables.
 
     Raises:
         BinlogError, OSError: a log cannot be read.
     """
-    within = {log.name: Range(0, 0) for log in reader.logs}
+    within = {log.name: Range(0, 0) for log in logs}
     within |= {name: Range(min(places), max(places) + 1) for name, places in ready.places.items() if places}
     places = {name: set(found) for name, found in ready.places.items()}
     where = EventFilter(ops=selection.operations)
-    options = SearchOptions(where=where, within=within, **{**reading.options, "keyring": reader.keyring})
+    options = SearchOptions(where=where, within=within, **{**reading.options, "keyring": keyring})
     condition = None if selection.condition is None else selection.condition.text
     shown: dict[str, deque[RowVersion]] = {}
     counts: Counter[str] = Counter()
-    for one in find_changes(reader.logs, condition, options, wants=wants, note=say) if places else ():
+    for one in find_changes(logs, condition, options, wants=wants, note=say) if places else ():
         if one.pos in places.get(one.file, ()):
             name = dotted_name(one.schema, one.table)
             counts[name] += 1

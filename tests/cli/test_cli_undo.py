@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import binlogio
+from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio_cli.main import cli
 from corpus import FIXTURES, MARIADB, MARIADB118, MYSQL
 from logs import log
@@ -178,6 +179,30 @@ def test_later_change_after_the_stop_position_is_shown_with_its_place_and_values
     assert "reversed rows of d.t were changed later: 1 rows, 1 changes" in result.stderr
     assert f"UPDATE  {path}:" in lines[0]
     assert 'name: "uno" -> "three"' in result.stderr
+
+
+def test_table_that_an_earlier_log_defines_is_known_for_later_changes_and_the_preview(tmp_path: Path) -> None:
+    """The undo begins in a later log: without the key, the row that was inserted again would not be found."""
+    table = TableDefinition("d", "t", (ColumnDefinition("id", "int"), ColumnDefinition("v", "int")), ("id",))
+    row, changed = {"id": 1, "v": 1}, {"id": 1, "v": 2}
+    variables = ServerVariables(binlog_row_metadata="MINIMAL")
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as made:
+        with made.session("d") as session:
+            session.execute(Statement.from_sql("CREATE TABLE t (id int PRIMARY KEY, v int)", "d", ()))
+            session.execute(Statement("INSERT", (Insert(table, (row,)),)))
+        made.rotate()
+        with made.session("d") as session:
+            start = f"{made.position.file}:{made.position.offset}"
+            session.execute(Statement("UPDATE", (Update(table, ((row, changed),)),)))
+            stop = f"{made.position.file}:{made.position.offset}"
+            session.execute(Statement("DELETE", (Delete(table, (changed,)),)))
+            session.execute(Statement("INSERT", (Insert(table, ({"id": 1, "v": 9},)),)))
+    logs = sorted(tmp_path.glob("binlog.0*"))
+    result = run("--start-position", start, "--stop-position", stop, "--preview", *logs)
+
+    assert result.exit_code == 0
+    assert "reversed rows of d.t were changed later: 1 rows, 2 changes" in result.stderr
+    assert "v: 2 -> 1" in result.stdout
 
 
 def test_later_changes_of_chosen_rows_only(tmp_path: Path) -> None:

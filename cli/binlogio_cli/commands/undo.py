@@ -32,12 +32,14 @@ from binlogio_cli.selection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
     from binlogio.replay.undo import BinlogFile, Undo
     from binlogio.selection.selection import Selection
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
 
 _NOT_UNDONE: Final = "their changes of non-transactional tables are not undone"
 _MOST_SHOWN: Final = 5  # tables in a message
@@ -125,6 +127,7 @@ def command(
     if options["preview"] and output not in (None, STDOUT):
         raise click.UsageError("--preview writes no undo: leave out --output")
     with reading.open(files) as reader:
+        logs = reader.logs  # all of them: the reversed changes may begin in a later one
         wanted = replay_filter(selection, reader.files, options["rewrite_db"])
         inputs = (*reader.files, *files, *reading.other_inputs)
         target = OutputFile.checked(output, inputs, force=options["force"])
@@ -139,12 +142,14 @@ def command(
                 watch=watch,
             )
         with ready:
-            _say_later_changes(ready, reader, selection, reading, wanted, is_shown=not options["quiet"])
+            _say_later_changes(ready, logs, reader.keyring, selection, reading, wanted, is_shown=not options["quiet"])
             if options["preview"]:
                 from binlogio_cli.undo_preview import show_preview  # noqa: PLC0415 - imports pyarrow
 
                 with open_output(target) as stream:
-                    show_preview(ready, reader, selection, reading, _reversed_tables(ready, wanted), stream)
+                    show_preview(
+                        ready, logs, reader.keyring, selection, reading, _reversed_tables(ready, wanted), stream
+                    )
             elif target.path is not None and not ready.summary.transactions:
                 say(f"nothing is reversed: {output} is not written, since it would be empty")
             else:
@@ -183,7 +188,14 @@ def _write(ready: Undo, target: OutputFile) -> None:
 
 
 def _say_later_changes(
-    ready: Undo, reader: BinlogReader, selection: Selection, reading: Reading, wanted: ReplayFilter, *, is_shown: bool
+    ready: Undo,
+    logs: Sequence[LogFile],
+    keyring: Keyring | None,
+    selection: Selection,
+    reading: Reading,
+    wanted: ReplayFilter,
+    *,
+    is_shown: bool,
 ) -> None:
     """Print the changes that others made to the reversed rows later in the given logs; not if all changes are reversed.
 
@@ -199,11 +211,11 @@ def _say_later_changes(
         say(f"later changes of these rows are not looked for: more than {MOST_ROWS:,} row changes are reversed")
         return
     found: dict[str, TableChanges] = {}
-    with watched_logs([log.name for log in reader.logs], is_shown=is_shown) as watch:
-        options = {**reading.options, "keyring": reader.keyring, "watch": watch}
+    with watched_logs([log.name for log in logs], is_shown=is_shown) as watch:
+        options = {**reading.options, "keyring": keyring, "watch": watch}
         try:
             find_later_changes(
-                reader.logs,
+                logs,
                 ready.places,
                 _reversed_tables(ready, wanted),
                 SearchOptions(**options),
