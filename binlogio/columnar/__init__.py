@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.splits.catalogue_file import changed_catalogue, read_catalogue, write_catalogue
     from binlogio.columnar.splits.group_scan import last_group_end, splits_at_groups
     from binlogio.columnar.splits.logged_statements import (
+        EarlierLogs,
         catalogue_logs,
         definitions_at,
         has_statements,
@@ -40,6 +41,7 @@ __all__ = [
     "SOURCE_COLUMNS",
     "SOURCE_FIELDS",
     "TRANSACTION_SCHEMA",
+    "EarlierLogs",
     "EventSelection",
     "RecordType",
     "RowSelection",
@@ -74,7 +76,8 @@ if not TYPE_CHECKING:
             "rows_reader": "DEFAULT_BATCH_ROWS SOURCE_COLUMNS read_split",
             "splits.catalogue_file": "changed_catalogue read_catalogue write_catalogue",
             "splits.group_scan": "last_group_end splits_at_groups",
-            "splits.logged_statements": "catalogue_logs definitions_at has_statements is_changed lacks_names",
+            "splits.logged_statements": "EarlierLogs catalogue_logs definitions_at"
+            " has_statements is_changed lacks_names",
             "splits.skipped_logs": "logs_without",
             "splits.split_bounds": "group_around group_behind is_one_piece split_bounds",
             "transaction_records": "TRANSACTION_SCHEMA",

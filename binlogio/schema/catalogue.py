@@ -203,7 +203,12 @@ class CataloguedLog:
 
 
 class DefinitionCatalogue:
-    """The definitions of tables at each position of the logs of one server. Can be pickled."""
+    """The definitions of tables at each position of the logs of one server. Can be pickled.
+
+    If `is_exhaustive`, no definition is known in a log that it does not reach.
+    """
+
+    is_exhaustive = True
 
     def __init__(self) -> None:
         self.logs: Final[list[CataloguedLog]] = []  # in order

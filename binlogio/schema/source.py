@@ -127,7 +127,8 @@ class DefinitionSource:
         self.forget_statements()
         catalogue = None if self._given is None or not self._follows_ddl else self._given.catalogue
         before = None if catalogue is None or is_log is None else catalogue.before(name, is_log, offset)
-        self._is_beyond = catalogue is not None and is_log is not None and before is None
+        is_exhaustive = catalogue is not None and catalogue.is_exhaustive
+        self._is_beyond = is_exhaustive and is_log is not None and before is None
         if before is not None:
             self._pending.append(before)
 

@@ -15,7 +15,7 @@ from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.output import STDOUT, Output, OutputFile, open_output
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import json_text, safe, safe_lines
-from binlogio_cli.selection import check_selected
+from binlogio_cli.selection import check_selected, earlier_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +45,8 @@ def opened_search(
     keyring = None if reading.keyring is None else load_keyring(reading.keyring)
     within = selection.ranges(names)
     options = {"where": selection.event_filter(), "within": within, **reading.options, "keyring": keyring}
+    if selection.start is not None:
+        options["definitions"] = earlier_definitions(reading.definitions, given, logs, keyring)
     check_selected(selection, given, logs, keyring)
     target = OutputFile.checked(output, (*names, *files, *reading.other_inputs), force=force)
     is_shown = not (quiet or (output in (None, STDOUT) and sys.stdout.isatty()))

@@ -234,6 +234,20 @@ class Reading:
         }
 
 
+def earlier_definitions(
+    definitions: GivenDefinitions | None, given: Sequence[LogFile], logs: Sequence[LogFile], keyring: Keyring | None
+) -> GivenDefinitions | None:
+    """Return definitions with those that the given logs have before the position at which reading of `logs` begins."""
+    has_catalogue = definitions is not None and definitions.catalogue is not None
+    if has_catalogue or not logs or any(log.stream is not None for log in given):
+        return definitions
+    from binlogio.columnar import EarlierLogs  # noqa: PLC0415 - needed by some selections only
+    from binlogio.schema.given import GivenDefinitions  # noqa: PLC0415
+
+    earlier = GivenDefinitions(catalogue=EarlierLogs(given[: given.index(logs[0]) + 1], keyring))
+    return earlier if definitions is None else definitions.with_settings_of(earlier)
+
+
 def output_zone() -> tzinfo:
     """Return the time zone of times in the output of the running command."""
     zone: tzinfo = click.get_current_context().params["zone"]

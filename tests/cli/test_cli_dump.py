@@ -84,9 +84,9 @@ def test_columns_have_the_names_of_the_statement_that_made_them() -> None:
     assert "### UPDATE `corpus`.`pk`\n### WHERE\n###   `id`=1\n###   `a`=10\n" in text
 
 
-def test_columns_without_names_have_numbers() -> None:
+def test_columns_without_names_have_numbers(tmp_path: Path) -> None:
     """They look as in the server's own tool."""
-    text = text_of(*behind_ddl(ROWS), ROWS)
+    text = text_of(behind_ddl(ROWS, tmp_path))
 
     assert "### UPDATE `corpus`.`pk`\n### WHERE\n###   @1=1\n###   @2=10\n" in text
     assert "### DELETE FROM `corpus`.`pk`\n### WHERE\n###   @1=1\n" in text
@@ -216,10 +216,10 @@ def test_damage_is_shown_after_what_came_before_it() -> None:
     assert re.search(r"at \d+: \w+: the event's checksum is wrong", result.stderr)
 
 
-def test_damage_in_rows_leaves_no_half_a_json_line() -> None:
+def test_damage_in_rows_leaves_no_half_a_json_line(tmp_path: Path) -> None:
     """Every line is a JSON object."""
     path = MARIADB / "types_old_temporal" / "binlog.000001"  # fraction digits are in its DDL only
-    result = dump("--format", "json", *behind_ddl(path), path)
+    result = dump("--format", "json", behind_ddl(path, tmp_path))
     lines = [json.loads(line) for line in result.stdout.splitlines()]
 
     assert result.exit_code == 1
@@ -247,7 +247,7 @@ def test_unknown_ignorable_event_is_shown(tmp_path: Path) -> None:
     assert json_of(path)[1]["type"] == "UNKNOWN_EVENT_TYPE_100"
 
 
-def test_the_definition_of_tables_is_shown_on_request() -> None:
+def test_the_definition_of_tables_is_shown_on_request(tmp_path: Path) -> None:
     """As FULL metadata has it, or as the DDL in the log leaves it."""
     full, ddl = (
         text_of("--print-table-metadata", MYSQL / name / "binlog.000001") for name in ("metadata_full", "gtid_on")
@@ -268,5 +268,5 @@ def test_the_definition_of_tables_is_shown_on_request() -> None:
     short = text_of("--print-table-metadata", "--short-form", MYSQL / "metadata_full" / "binlog.000001")
     assert [line for line in short.splitlines(keepends=True) if line in lines] == lines
     log = MYSQL / "gtid_on" / "binlog.000001"
-    unknown = text_of("--print-table-metadata", *behind_ddl(log), log)
+    unknown = text_of("--print-table-metadata", behind_ddl(log, tmp_path))
     assert "# Columns are not known: " in unknown

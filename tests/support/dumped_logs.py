@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from click.testing import CliRunner, Result
 
 from binlogio_cli.main import cli
 from corpus import MYSQL
 from logs import log
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GTID_ON: Final = str(MYSQL / "gtid_on" / "binlog.000001")
 ROWS: Final = str(MYSQL / "rowimage_full" / "binlog.000001")
@@ -44,7 +42,10 @@ def write(tmp_path: Path, *events: Any, **options: Any) -> Path:
     return path
 
 
-def behind_ddl(path: str | Path) -> list[str]:
-    """Return the options that skip all events up to the first CREATE TABLE of a log."""
-    first = next(line for line in json_of(path) if str(line.get("sql", "")).startswith("CREATE TABLE"))
-    return ["--start-position", str(first["end"])]
+def behind_ddl(path: str | Path, folder: Path) -> Path:
+    """Return a copy of a log without the events up to the first CREATE TABLE, except the format description."""
+    events = json_of(path)
+    first = next(line for line in events if str(line.get("sql", "")).startswith("CREATE TABLE"))
+    data, copy = Path(path).read_bytes(), folder / "binlog.000009"
+    copy.write_bytes(data[: events[0]["end"]] + data[first["end"] :])
+    return copy

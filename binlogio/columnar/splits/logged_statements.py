@@ -30,7 +30,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.schema.catalogue import CataloguedLog, PlacedStatement, PlacedTables
+from binlogio.schema.catalogue import CataloguedLog, DefinitionCatalogue, PlacedStatement, PlacedTables
 from binlogio.schema.ddl.first_words import body_may_define, may_define
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.selection.event_filter import HIGHEST
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.format.splits import Split
-    from binlogio.schema.catalogue import DefinitionCatalogue
+    from binlogio.schema.catalogue import Follow, IsLog
+    from binlogio.schema.ddl.catalogue import Catalogue
     from binlogio.schema.given import GivenDefinitions
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
@@ -53,6 +54,43 @@ _BEGIN: Final = b"\0BEGIN"  # the schema name ends with a zero byte
 _HEAD_SIZE: Final = 1 << 20
 _IS_STATEMENT: Final = bytes(code in (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT) for code in range(256))
 _OTHER_HEADS: Final = HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL
+
+
+class EarlierLogs(DefinitionCatalogue):
+    """The definitions where reading begins in the last of some logs, from the DDL before it.
+
+    The DDL is read when a table map needs a definition. If a log cannot be read, there are no definitions.
+    """
+
+    is_exhaustive = False
+
+    def __init__(self, logs: Sequence[LogFile], keyring: Keyring | None) -> None:
+        super().__init__()
+        self._earlier = logs
+        self._keyring = keyring
+        self._found: DefinitionCatalogue | None = None
+
+    def before(self, name: str, is_log: IsLog, offset: int = 0, *, is_compared: bool = False) -> Follow | None:
+        """Return a function for the definitions before an offset of the last log; None for another log."""
+        if name != self._earlier[-1].name:
+            return None
+
+        def follow(state: Catalogue) -> Catalogue:
+            if self._found is None:
+                found, logs = DefinitionCatalogue(), self._earlier if offset else self._earlier[:-1]
+                try:
+                    catalogue_logs(found, logs, self._keyring, offset or None)
+                except (BinlogError, OSError):  # reported by the command if it reads this log
+                    found = DefinitionCatalogue()
+                self._found = found
+            found_at = self._found.before(name, is_log, offset, is_compared=is_compared)
+            return state.forgotten() if found_at is None else found_at(state)
+
+        return follow
+
+    def __bool__(self) -> bool:
+        """Return True."""
+        return True
 
 
 def catalogue_logs(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -17,7 +18,7 @@ import binlogio
 from binlogio.errors import BinlogFormatError
 from binlogio.selection.event_filter import EventFilter
 from binlogio.series.positions import selected_logs
-from binlogio.storage import find_logs
+from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, error_text, say, say_gaps, say_missing, say_torn_tails
@@ -36,6 +37,7 @@ from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
     Reading,
     check_selected,
+    earlier_definitions,
     files_argument,
     output_zone,
     reading_options,
@@ -284,6 +286,11 @@ class Dumping:
         if any(position is not None and position.file for position in (selection.start, selection.stop)):
             given = find_logs(files)
             files = tuple(log.name for log in selected_logs(selection, given))
+        if selection.start is not None and STDOUT not in files:
+            keyring = None if self._reading.keyring is None else load_keyring(self._reading.keyring)
+            logs = find_logs(files)
+            definitions = earlier_definitions(self._reading.definitions, given or logs, logs, keyring)
+            self._reading = replace(self._reading, definitions=definitions)
         reader = self._open(files, selection.start_offset)
         if not self._options["follow"]:  # a table may still come
             check_selected(selection, given or reader.logs, reader.logs, reader.keyring)

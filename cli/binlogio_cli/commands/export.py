@@ -5,6 +5,7 @@ This module has the options and the report; `binlogio.archive.export` does the e
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -19,6 +20,7 @@ from binlogio_cli.output import output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.selection import (
     check_selected,
+    earlier_definitions,
     files_argument,
     reading_options,
     selection_options,
@@ -133,6 +135,8 @@ def command(
     names = [log.name for log in found]
     ring = None if reading.keyring is None else load_keyring(reading.keyring)
     check_selected(selection.of_groups, given, found, ring, has_names=not options["append"])
+    if selection.start is not None:
+        reading = replace(reading, definitions=earlier_definitions(reading.definitions, given, found, ring))
     conditions = [] if selection.condition is None else [selection.condition]
     with watched_logs(names, is_shown=not quiet) as watch:
         summary = export(

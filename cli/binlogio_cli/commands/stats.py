@@ -19,6 +19,7 @@ from binlogio_cli.quantities import duration_text, moment_text, size_text, width
 from binlogio_cli.quoting import json_text, safe
 from binlogio_cli.selection import (
     check_selected,
+    earlier_definitions,
     files_argument,
     keyring_option,
     row_choice,
@@ -87,6 +88,8 @@ def command(
     keys = None if keyring is None else load_keyring(keyring)
     code = say_gaps(logs, keys)
     check_selected(selection, given, logs, keys)
+    if selection.start is not None:
+        table_definitions = earlier_definitions(table_definitions, given, logs, keys)
     rows = row_choice(selection)
     with watched_logs(names, is_shown=not quiet) as on_read:
         stats = archive_stats(
