@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.columnar.splits.group_scan import check_bounds
@@ -28,7 +27,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.replay import statements
-from binlogio.selection.table_names import is_of_all_tables, matches, named_in, unnamed_schemas
+from binlogio.selection.table_names import TableNames, is_of_all_tables, matches, named_in, unnamed_schemas
 from binlogio.series.continuity import continues, series_gap
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
     from binlogio.replay.progress import KeptLog, Progress
-    from binlogio.selection.table_names import TableNames
     from binlogio.series.identity import LogIdentity
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
@@ -510,7 +508,7 @@ def unknown_names(logs: Sequence[LogFile], keyring: Keyring | None, names: Table
                     if isinstance(one, (TableMapEvent, LoadEvent, CreateFileEvent)):
                         schemas.add(one.schema)
                         found.add(dotted_name(one.schema, one.table))
-                        databases = [glob for glob in databases if not fnmatchcase(one.schema, glob)]
+                        databases = [glob for glob in databases if not TableNames((glob,)).wants_database(one.schema)]
                         tables = [glob for glob in tables if not matches(glob, one.schema, one.table)]
                     elif isinstance(one, (QueryEvent, ExecuteLoadQueryEvent)):
                         text = one.sql.decode("utf-8", "replace")

@@ -16,7 +16,7 @@ from corpus import ROOT
 
 # Folders and files that are checked; ("",) is the whole project.
 PATHS: Final = ("",)
-SUFFIXES: Final = (".cfg", ".in", ".md", ".pxd", ".py", ".pyi", ".pyx", ".sh", ".toml", ".txt")
+SUFFIXES: Final = (".cfg", ".in", ".md", ".pxd", ".pxi", ".py", ".pyi", ".pyx", ".sh", ".toml", ".txt")
 NOT_OURS: Final = (
     ".git",
     ".venv",

@@ -31,6 +31,44 @@ def test_only_the_series_compares_two_logs() -> None:
     assert found == []
 
 
+MATCHES_NAMES: Final = re.compile(r"\bfnmatch\w*\(")
+OPENS_FOR_WRITING: Final = re.compile(
+    r"""\bopen\([^)]*["'][wax]b?["']|\bwrite_(bytes|text)\(|\bO_(WRONLY|RDWR|CREAT)\b|\bmkstemp\(|TemporaryFile\("""
+)
+WRITERS: Final = {
+    "binlogio/archive/group_editor.py": "a temporary file without a name",
+    "binlogio/archive/repair.py": "a temporary file of a stream",
+    "binlogio/replay/undo/spool.py": "a temporary file without a name",
+    "binlogio/replay/targets/sqlite/target.py": "a database, which SQLite then writes",
+    "cli/binlogio_cli/dump/sql_output.py": "files of LOAD DATA, in the folder of --local-load",
+    "cli/binlogio_cli/main.py": "the null device",
+    "cli/binlogio_cli/output.py": "a device, such as /dev/stdout",
+}
+
+
+def places(pattern: re.Pattern[str], *packages: str) -> set[str]:
+    """Return the files outside of some packages with a line that matches."""
+    return {
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if not {*packages} & {*path.parts}
+        for line in path.read_text("utf-8").splitlines()
+        if pattern.search(line)
+    }
+
+
+def test_only_the_selection_matches_names_of_tables() -> None:
+    """The others match names of files, and the database patterns of GRANT."""
+    of_files = {"binlogio/storage/object_store.py", "spark_datasource/pyspark_binlogio/options.py"}
+
+    assert places(MATCHES_NAMES, "selection") == {"binlogio/schema/statement_scope.py", *of_files}
+
+
+def test_only_the_storage_opens_files_for_writing() -> None:
+    """The others write no output, or one that no door publishes."""
+    assert places(OPENS_FOR_WRITING, "storage") == {*WRITERS}
+
+
 @pytest.mark.parametrize("package", ["binlogio.replay", "binlogio.schema.ddl", "binlogio.writer.session"])
 def test_package_has_no_circle_of_imports(package: str) -> None:
     """Imports between its modules and subpackages, including those for type annotations and those in functions.

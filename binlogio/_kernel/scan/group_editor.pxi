@@ -117,7 +117,7 @@ cdef class WholeGroupEditor:
         cdef const uint8_t* begin = data + starts[0]
         cdef int64_t i, size
         cdef int64_t kept = out.size
-        cdef int64_t lead = -1  # index of the events that the statement's next rows event needs; -1 if there are none
+        cdef int64_t lead = -1  # index of the events that the statement's next rows event needs; -1: none
         cdef int64_t rows = -1  # the last rows event of the statement
         cdef bint has_start = is_group_start(begin[4])
         cdef bint has_change = False

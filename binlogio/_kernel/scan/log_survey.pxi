@@ -611,7 +611,7 @@ cdef class LogSurvey:
 
     cdef bint _has_rows(self, int32_t number, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset,
                         int64_t* rows, int64_t* size) except -1 with gil:
-        """Set the number and bytes of the selected rows of an event; returns False if there are none."""
+        """Set the number and bytes of the selected rows of an event; returns False if no row is selected."""
         found = self.ask_rows((<ImagePlan>self.maps.plans[number]).table, code, <bytes>body[:end - body], offset)
         if found is not None:
             rows[0], size[0] = found
