@@ -8,7 +8,7 @@ parsed by their codecs once and then looked up by their bytes.
 """
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1,
     GTID_LOG_EVENT, HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT,
-    ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XID_EVENT,
+    ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
 )
 from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
 from binlogio._kernel.primitives cimport crc32
@@ -35,6 +35,7 @@ cdef extern from "structmember.h":
 cdef enum:
     MOST_KNOWN = 1 << 12  # cached bodies, or parts of bodies
     MOST_KNOWN_BYTES = 1 << 23
+    XA_HEAD = 1 + 4 + 4 + 4
     HAS_XID = 0xC0  # flags of MariaDB's GTID event: the XID of an XA transaction follows
 
 
@@ -126,6 +127,7 @@ _FIELDS = {
     WRITE_ROWS_EVENT + 2: _ROWS_FIELDS,
     GTID_LOG_EVENT: _GTID_FIELDS,
     ANONYMOUS_GTID_LOG_EVENT: _GTID_FIELDS,
+    XA_PREPARE_LOG_EVENT: ("one_phase", "format_id", "gtrid", "bqual", "header"),
     PARTIAL_UPDATE_ROWS_EVENT: _UPDATE_FIELDS,
     ANNOTATE_ROWS_EVENT: ("sql", "header"),
     MARIADB_GTID_EVENT: ("sequence_number", "domain_id", "flags", "commit_id", "xid", "flags_extra", "extra_engines",
@@ -304,6 +306,13 @@ cdef class EventCutter:
                 return None
             put(maker, made, 0, body[0])
             put(maker, made, 1, u64(body + 1))
+        elif code == XA_PREPARE_LOG_EVENT:
+            if end - body < XA_HEAD or <uint64_t>(end - body - XA_HEAD) != <uint64_t>u32(body + 5) + u32(body + 9):
+                return None
+            put(maker, made, 0, body[0])
+            put(maker, made, 1, <int32_t>u32(body + 1))
+            put(maker, made, 2, body[XA_HEAD:XA_HEAD + u32(body + 5)])
+            put(maker, made, 3, body[XA_HEAD + u32(body + 5):end - body])
         elif code == ROWS_QUERY_LOG_EVENT:
             if body == end:
                 return None

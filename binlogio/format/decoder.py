@@ -17,7 +17,7 @@ from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, RowsEvent, c
 from binlogio.events.base import UNKNOWN, EventHeader, ParseContext, event_name
 from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
-from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, quick_payload
 from binlogio.format.framing import EventFrame, EventFramer, Framing, check_event_size
 from binlogio.gtid import Uuid
 from binlogio.implementation import is_compiled
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.python_events import EventCutter
 
-Decompress = Callable[[bytes], Iterator[bytes]]
+Decompress = Callable[[bytes, int], Iterator[bytes]]
+"""Returns the plain bytes of a zstd stream in chunks; the second argument is their announced number."""
 """Decompresses a zstd stream, yields the plain bytes in chunks, raises BinlogFormatError if the stream is damaged."""
 
 _PAYLOAD_CHUNK: Final = 1 << 20
@@ -176,6 +177,11 @@ class Decoder:
         code = frame.header.type_code
         event: BinlogEvent
         if self._only is None or code in self._only:
+            if code == EventType.TRANSACTION_PAYLOAD_EVENT and is_compiled():
+                payload = quick_payload(frame.body, frame.header)
+                if payload is not None:
+                    self.follow(payload)
+                    return payload
             event = codec_for(code).parse(frame.header, frame.body, frame.context)
             if self._is_set_to(frame.context) and self._cutter is not None:
                 self._cutter.learn(event, frame.body)
@@ -306,4 +312,4 @@ def _opened(event: TransactionPayloadEvent, decompress: Decompress | None) -> It
             expected="0 (zstd) or 255 (none)",
             found=event.compression_type,
         )
-    return decompress(event.payload)
+    return decompress(event.payload, event.uncompressed_size)

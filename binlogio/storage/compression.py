@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from threading import local
 from typing import TYPE_CHECKING, Final, Protocol
 
 from binlogio.errors import BinlogFormatError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _CHUNK_SIZE: Final = 1 << 18
+_MOST_AT_ONCE: Final = 1 << 20  # plain bytes of a frame that is decompressed at once
+_of_thread: Final = local()  # `quick`: the function for small frames
 
 
 class ByteSource(Protocol):
@@ -39,15 +42,27 @@ class _SourceFile:
         self.closed = True
 
 
-def decompress_zstd(data: bytes) -> Iterator[bytes]:
+def decompress_zstd(data: bytes, size: int = 0) -> Iterator[bytes]:
     """Decompress a zstd stream and yield the plain bytes in chunks.
+
+    `size` is their number, if it is known; a small frame of this size is decompressed at once.
 
     Raises:
         BinlogFormatError: the stream is corrupt or truncated.
     """
+    if 0 < size <= _MOST_AT_ONCE:
+        if (quick := getattr(_of_thread, "quick", None)) is None:
+            quick = _of_thread.quick = _quick_frames() or _no_frame
+        if (plain := quick(data, size)) is not None:
+            yield plain
+            return
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed only for compressed payloads
 
-    return _chunks_of(pa.BufferReader(data))
+    yield from _chunks_of(pa.BufferReader(data))
+
+
+def _no_frame(_data: bytes, _size: int) -> None:
+    return None
 
 
 class _NextFrame:

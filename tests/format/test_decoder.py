@@ -60,8 +60,8 @@ def _decode(data: bytes, *, decompress: Any = decompress_zstd) -> list[Any]:
 def _counting(opened: list[int]) -> Any:
     """Return a decompression that records the size of every piece that it yields."""
 
-    def pieces(data: bytes) -> Iterator[bytes]:
-        for chunk in decompress_zstd(data):
+    def pieces(data: bytes, size: int) -> Iterator[bytes]:
+        for chunk in decompress_zstd(data, size):
             opened.append(len(chunk))
             yield chunk
 

@@ -107,10 +107,10 @@ class BigEvents:
         if self.ahead is not None:
             end = header.offset + header.event_size - CHECKSUM_SIZE * self._cursor.context.has_checksum
             again = self.ahead.bytes_between(header.offset + HEADER_SIZE + head_size, end)
-            self.ahead.find_inner_end(plain_payload(event, lambda _: open_zstd(again)))
+            self.ahead.find_inner_end(plain_payload(event, lambda _data, _size: open_zstd(again)))
         body = self._body(header)
         body.read(HEADER_SIZE + head_size)
-        chunks = plain_payload(event, lambda _: open_zstd(body))
+        chunks = plain_payload(event, lambda _data, _size: open_zstd(body))
         try:
             yield from self._walk_payload(chunks, event)
             self._router.end_payload()
