@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
 from binlogio_cli.main import cli
+from both_kernels import kernel_set_to
 from corpus import FIXTURES, MARIADB, MARIADB118, MYSQL
 from logs import log
 from row_events import group
@@ -179,6 +181,24 @@ def test_later_change_after_the_stop_position_is_shown_with_its_place_and_values
     assert "reversed rows of d.t were changed later: 1 rows, 1 changes" in result.stderr
     assert f"UPDATE  {path}:" in lines[0]
     assert 'name: "uno" -> "three"' in result.stderr
+
+
+def test_a_time_that_the_accident_did_not_change_keeps_its_present_value(tmp_path: Path) -> None:
+    """It is set to itself, so that ON UPDATE CURRENT_TIMESTAMP does not set it; by the kernel and by construct."""
+    columns = (ColumnDefinition("id", "int"), ColumnDefinition("v", "varchar(9)"), ColumnDefinition("at", "datetime"))
+    table = TableDefinition("d", "t", columns, ("id",))
+    before = {"id": 1, "v": "one", "at": datetime(2026, 1, 2)}
+    with (
+        BinlogWriter(tmp_path / "binlog", variables=ServerVariables(binlog_row_metadata="FULL")) as made,
+        made.session("d") as session,
+    ):
+        session.execute(Statement("UPDATE", (Update(table, ((before, {**before, "v": "two"}),)),)))
+    for kernel in ("compiled", "construct"):
+        with kernel_set_to(kernel):
+            result = run(tmp_path / "binlog.000001")
+
+        assert result.exit_code == 0
+        assert "SET `v` = _utf8mb4 'one', `at` = `at` WHERE `id` <=> 1 AND " in result.stdout
 
 
 def test_table_that_an_earlier_log_defines_is_known_for_later_changes_and_the_preview(tmp_path: Path) -> None:

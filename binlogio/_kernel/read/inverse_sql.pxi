@@ -214,7 +214,10 @@ cdef class InverseSql:
                     append_text(self.out, b", ", 2)
                 first = False
                 self._piece(self.out, &self.columns[column].assignment)
-                if self.then[column] == NULL and self.columns[column].has_default:
+                if not self.changed[column]:  # `name = name`: the server does not set it to the current time
+                    append_text(self.out, <const char*>self.texts.data + self.columns[column].assignment.begin,
+                                self.columns[column].assignment.size - 3)
+                elif self.then[column] == NULL and self.columns[column].has_default:
                     append_text(self.out, b"DEFAULT", 7)
                 elif not self._literal(self.out, column, self.then[column]):
                     return 0

@@ -186,7 +186,8 @@ class SqlScript:
                 statements += self._check
                 continue
             changed = undone.changed(now, after)
-            update = table.update(now, after, sorted(changed | undone.filled)) if changed else None
+            kept = undone.filled - changed
+            update = table.update(now, after, sorted(changed | kept), kept) if changed else None
             if update is not None:
                 is_lenient = table.has_invalid_member(after)
                 sql = update[0] + undone.unchanged(now, sorted(changed))

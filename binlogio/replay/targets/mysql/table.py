@@ -5,7 +5,7 @@ The row lookup is in `find_row`, literals are in `mysql.values`. What is the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -140,11 +140,16 @@ class MysqlTable:
         return self._insert_head(self.writable), update, delete
 
     def update(
-        self, before: Sequence[Any], after: Sequence[Any], only: Sequence[int] | None = None
+        self,
+        before: Sequence[Any],
+        after: Sequence[Any],
+        only: Sequence[int] | None = None,
+        kept: Collection[int] = (),
     ) -> tuple[str, Algorithm] | None:
         """Return the statement; None where nothing of the change concerns the target, so that no row is looked for.
 
-        It sets the columns of the after image, or those in `only` of them.
+        It sets the columns of the after image, or those in `only` of them. Those in `kept` are set to their own value,
+        so that the server does not set them to the current time (ON UPDATE CURRENT_TIMESTAMP).
 
         Raises:
             ReplayError: the before image tells no row; or a change of a part of a document, which only a server's own
@@ -160,7 +165,8 @@ class MysqlTable:
                 field=dotted_name(self.plan.schema, self.plan.table),
                 hint=Hint.APPLY_EVENTS,
             )
-        changes = ", ".join([f"{self.quoted[at]} = {self.literals[at](after[at])}" for at in changed])
+        values = {at: self.quoted[at] if at in kept else self.literals[at](after[at]) for at in changed}
+        changes = ", ".join([f"{self.quoted[at]} = {value}" for at, value in values.items()])
         return f"UPDATE {self._name} SET {changes} WHERE {where.of(before)}", where.algorithm  # noqa: S608
 
     def delete(self, before: Sequence[Any]) -> tuple[str, Algorithm]:
