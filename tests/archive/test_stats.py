@@ -327,7 +327,11 @@ def test_a_selection_counts_what_dump_shows(folder: Path, options: tuple[str, ..
     found = {
         (table["table"], op): table[f"{op}s"] for table in stats["tables"] for op in ("insert", "update", "delete")
     }
+    is_end = [str(event.get("sql", "")).startswith(("XA COMMIT", "XA ROLLBACK")) for event in events]
     groups = [event for event in events if event["type"] in GTID_TYPES]
+    if options[0] in ("-T", "-d", "--exclude-table", "--operation", "--where"):
+        # Dump shows the end of a prepared transaction, for a server that executes it; it has no change.
+        groups = [event for event, ends in zip(events, is_end[1:], strict=False) if event in groups and not ends]
     places = {(event["file"], event["pos"]) for event in groups}
 
     assert Counter({key: count for key, count in found.items() if count}) == rows
