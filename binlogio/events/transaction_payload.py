@@ -127,19 +127,4 @@ def parse_payload_head(data: bytes, body_size: int, header: EventHeader) -> tupl
     return TransactionPayloadEvent(head.fields, b"", header), head.size
 
 
-def quick_payload(body: bytes, header: EventHeader) -> TransactionPayloadEvent | None:
-    """Return the event of a body in the format that servers write; None if its codec must parse it."""
-    from binlogio._kernel.event_scanner import payload_head  # noqa: PLC0415 - the kernel may not be installed
-
-    if (head := payload_head(body)) is None:
-        return None
-    compression_type, uncompressed_size, begin = head
-    values = (0, len(body) - begin, compression_type, uncompressed_size)  # by PayloadField
-    fields, at = [], 0
-    while field := body[at]:
-        fields.append((field, values[field]))
-        at += 2 + body[at + 1]
-    return TransactionPayloadEvent(tuple(fields), body[begin:], header)
-
-
 CODECS: Final = (EventCodec(EventType.TRANSACTION_PAYLOAD_EVENT, TRANSACTION_PAYLOAD, TransactionPayloadEvent),)

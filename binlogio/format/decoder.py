@@ -17,7 +17,7 @@ from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, RowsEvent, c
 from binlogio.events.base import UNKNOWN, EventHeader, ParseContext, event_name
 from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
-from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, quick_payload
+from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.framing import EventFrame, EventFramer, Framing, check_event_size
 from binlogio.gtid import Uuid
 from binlogio.implementation import is_compiled
@@ -178,7 +178,7 @@ class Decoder:
         event: BinlogEvent
         if self._only is None or code in self._only:
             if code == EventType.TRANSACTION_PAYLOAD_EVENT and is_compiled():
-                payload = quick_payload(frame.body, frame.header)
+                payload = _payload_event(frame.body, frame.header)
                 if payload is not None:
                     self.follow(payload)
                     return payload
@@ -274,6 +274,21 @@ def _usual_codes(context: ParseContext, codes: Collection[int]) -> frozenset[int
         if not sizes or context.post_header_size(code, sizes[0]) == sizes[0]:
             found.append(code)
     return frozenset(found)
+
+
+def _payload_event(body: bytes, header: EventHeader) -> TransactionPayloadEvent | None:
+    """Return the event of a body in the format that servers write; None if its codec must parse it."""
+    from binlogio._kernel.event_scanner import payload_head  # noqa: PLC0415 - the kernel may not be installed
+
+    if (head := payload_head(body)) is None:
+        return None
+    compression_type, uncompressed_size, begin = head
+    values = (0, len(body) - begin, compression_type, uncompressed_size)  # by `PayloadField`
+    fields, at = [], 0
+    while field := body[at]:
+        fields.append((field, values[field]))
+        at += 2 + body[at + 1]
+    return TransactionPayloadEvent(tuple(fields), body[begin:], header)
 
 
 def plain_payload(event: TransactionPayloadEvent, decompress: Decompress | None) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ def test_only_the_series_compares_two_logs() -> None:
 
 MATCHES_NAMES: Final = re.compile(r"\bfnmatch\w*\(")
 OPENS_FOR_WRITING: Final = re.compile(
-    r"""\bopen\([^)]*["'][wax]b?["']|\bwrite_(bytes|text)\(|\bO_(WRONLY|RDWR|CREAT)\b|\bmkstemp\(|TemporaryFile\("""
+    r"""\bopen\([^)]*["'][wax]b?["']|\bwrite_(bytes|text)\(|\bO_(WR|RDWR|CREAT)|\bmkstemp\(|TemporaryFile\("""
 )
 WRITERS: Final = {
     "binlogio/archive/group_editor.py": "a temporary file without a name",
