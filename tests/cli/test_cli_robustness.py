@@ -40,7 +40,7 @@ PRINTING: Final = {
     "info": ("info", "LOG"),
     "verify": ("verify", "LOG"),
     "stats": ("stats", "LOG"),
-    "grep": ("grep", "total > 1", "LOG"),
+    "grep": ("grep", "total > 990 OR total = 64.25", "LOG"),
     "schema": ("schema", "LOG"),
 }
 COMMANDS: Final = {

@@ -13,9 +13,11 @@ from typing import Any, Final
 import pytest
 
 import binlogio
+from binlogio.bounded_cache import BoundedCache
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.events.rows import WriteRowsEvent
+from binlogio.format import row_changes
 from binlogio.format.encoder import Encoder
 from binlogio.implementation import is_compiled
 from binlogio.rows.plan import TablePlan
@@ -24,12 +26,14 @@ from logs import description, header
 from rowimage_cases import UTF8MB4, column
 
 TABLES: Final = 6000
+FEW: Final = 500  # entries of a cache, instead of 8192
 TABLE: Final = table_map_of([column(T.LONG), column(T.VARCHAR, 80, collation_id=UTF8MB4), column(T.DATETIME2, 6)])
 MOST_MB: Final = 300  # of which Python with pyarrow has 55
 READ: Final = """
 import re, sys
 from pathlib import Path
 import binlogio
+from binlogio.bounded_cache import BoundedCache
 rows = sum(batch.num_rows for _, batch in binlogio.read_tables(sys.argv[1]))
 print(rows, int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024)
 """
@@ -83,7 +87,9 @@ def test_memory_does_not_grow_with_the_tables(tmp_path: Path) -> None:
     assert peak_mb < MOST_MB
 
 
-def test_event_reader_forgets_plans_of_many_tables(tmp_path: Path) -> None:
+def test_event_reader_forgets_plans_of_many_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BoundedCache.__init__, "__defaults__", (FEW,))
+    monkeypatch.setattr(row_changes, "_decoders", BoundedCache())
     path = _write(tmp_path / "binlog.000001", 1)
     rows = most = 0
     with binlogio.open(path) as reader:
@@ -95,4 +101,4 @@ def test_event_reader_forgets_plans_of_many_tables(tmp_path: Path) -> None:
                     most = max(most, sum(type(one) is TablePlan for one in gc.get_objects()))
 
     assert rows == TABLES
-    assert most < TABLES * 3 / 4
+    assert most < TABLES / 2
