@@ -6,7 +6,7 @@ If names or key are unknown, the hint of the error says how to give a definition
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.bounded_cache import BoundedCache
 from binlogio.dotted_names import dotted_name
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
+
+_MOST_PLANS: Final = 1000  # of each cache: an endless stream has any number of plans
 
 
 class KeySource:
@@ -38,8 +40,8 @@ class KeySource:
         self._needs_names = needs_names
         self._tells_generated = tells_generated
         self._named: TablePlan | None = None  # the last plan of which every column has a name
-        self._renamed: BoundedCache[int, tuple[TablePlan, TablePlan]] = BoundedCache()
-        self._marked: BoundedCache[tuple[int, frozenset[str]], tuple[TablePlan, TablePlan]] = BoundedCache()
+        self._renamed: BoundedCache[int, tuple[TablePlan, TablePlan]] = BoundedCache(_MOST_PLANS)
+        self._marked: BoundedCache[tuple[int, frozenset[str]], tuple[TablePlan, TablePlan]] = BoundedCache(_MOST_PLANS)
 
     def of(self, reader: BinlogReader) -> KeySource:
         """Return a key source with the same options for the events of another reader."""
