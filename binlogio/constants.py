@@ -246,3 +246,7 @@ class OptionalMetadataType(IntEnum):
     ENUM_AND_SET_COLUMN_CHARSET = 11
     COLUMN_VISIBILITY = 12
     VECTOR_DIMENSIONALITY = 13
+
+
+DATE_AS_TEXT: Final = {b"binlogio": b"date"}
+"""Metadata of the Arrow field of a DATE, DATETIME or TIMESTAMP column whose values are text (`zero_dates="text"`)."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from binlogio._kernel import column_kinds as kernel
 from binlogio.bounded_cache import BoundedCache
+from binlogio.constants import DATE_AS_TEXT
 from binlogio.errors import UnsupportedFeature
 from binlogio.values.column import ColumnKind
 from binlogio.values.kinds import column_kind
@@ -64,6 +65,12 @@ def _spec(column: ColumnPlan, zero_dates: str) -> ColumnSpec:
     return ColumnSpec(
         found.kind, found.arrow, found.first, found.second, found.names, found.charset, found.width, arrow_type
     )
+
+
+def field_of(name: str, spec: ColumnSpec) -> pa.Field:
+    """Return the Arrow field of a column; its metadata tell a date as text from other texts."""
+    is_date = spec.arrow in _DATES and pa.types.is_string(spec.type)
+    return pa.field(name, spec.type, metadata=DATE_AS_TEXT if is_date else None)
 
 
 def no_arrow_type(column: ColumnPlan) -> UnsupportedFeature:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from binlogio.arrow.types import ColumnSpec, column_spec
+from binlogio.arrow.types import ColumnSpec, column_spec, field_of
 from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.selection.event_filter import EVERY_EVENT, EventFilter
@@ -164,7 +164,7 @@ class RecordType:
                 field=plan.full_name,
                 found=", ".join(names),
             )
-        image = pa.struct([pa.field(name, spec.type) for name, spec in zip(names, kept, strict=True)])
+        image = pa.struct([field_of(name, spec) for name, spec in zip(names, kept, strict=True)])
         metadata = {_COLUMN_NAMES: json.dumps(labels)} if names_columns else None
         return cls(
             plan=plan,

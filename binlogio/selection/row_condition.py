@@ -18,6 +18,7 @@ collation. Dates and times are written as text; those for TIMESTAMP columns are 
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from binlogio.constants import DATE_AS_TEXT
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import ConditionError, Hint, Surface, UnsupportedFeature
 from binlogio.schema.ddl.tokens import END, Token, tokenize
@@ -46,6 +48,10 @@ _COMPARE: Final[dict[str, Callable[..., pa.Array]]] = {
 }
 _WIDE: Final = Context(prec=200)
 _MICROSECONDS: Final = 1_000_000
+_DATE: Final = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d{0,6}))?)?)?Z?", re.ASCII)
+_SIZE_OF_DATE: Final = len("2026-11-20")
+_SIZE_OF_SECONDS: Final = len("2026-11-20 09:10:00")
+_MOST_OF_DATE: Final = _SIZE_OF_SECONDS + 1 + 6
 _UNKNOWN: Final = pa.scalar(None, pa.bool_())
 _MOST_NESTED: Final = 100  # the greatest depth of NOT and parentheses
 
@@ -240,15 +246,26 @@ class _ConditionImages:
             return _like(node, values)
         is_lacking = self.is_lacking(node.column)
         if isinstance(node.other, _ColumnName):
-            found = self._compare_columns(node, values, self._values(node.other))
+            others = self._values(node.other)
+            if self._is_date_as_text(node.column) and self._is_date_as_text(node.other):
+                size = max(_size_of(values), _size_of(others))
+                values, others = _padded_dates(values, size), _padded_dates(others, size)
+            found = self._compare_columns(node, values, others)
             is_lacking = pc.or_(is_lacking, self.is_lacking(node.other))
         else:
-            found = _compare(node, values, node.other)
+            other = node.other
+            if isinstance(other, str) and self._is_date_as_text(node.column):
+                other = _date_text(node.column, other, _size_of(values))
+            found = _compare(node, values, other)
         return pc.if_else(is_lacking, _UNKNOWN, found) if node.operator == "<=>" else found
 
     def is_lacking(self, column: _ColumnName) -> pa.BooleanArray:
         """Return for each change whether its image is in the log without a column."""
         return pc.and_not(self._batch.column(column.image or self._image).is_valid(), self._present(column))
+
+    def _is_date_as_text(self, column: _ColumnName) -> bool:
+        kind = self._batch.column(column.image or self._image).type.field(column.name)
+        return (kind.metadata or {}).items() >= DATE_AS_TEXT.items()
 
     def _values(self, column: _ColumnName) -> pa.Array:
         image = column.image or self._image
@@ -412,13 +429,44 @@ def _moment(column: _ColumnName, kind: pa.DataType, text: str) -> pa.Scalar:
     try:
         if pa.types.is_duration(kind):
             return pa.scalar(_duration(text), pa.int64()).cast(kind)
-        plain = text.strip().replace("T", " ").removesuffix("Z")
+        plain = _date_text(column, text, _SIZE_OF_DATE if pa.types.is_date(kind) else _MOST_OF_DATE)
         if pa.types.is_timestamp(kind):
             naive = pa.scalar(plain).cast(pa.timestamp("us"))
             return naive.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.timestamp(kind.unit)).cast(kind)
         return pa.scalar(plain).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, ArithmeticError) as exc:
         raise _unfit(column, kind, text) from exc
+
+
+def _size_of(values: pa.Array) -> int:
+    """Return the most characters of a text."""
+    return pc.max(pc.utf8_length(values)).as_py() or 0
+
+
+def _padded_dates(values: pa.Array, size: int) -> pa.Array:
+    """Return the dates of a column as texts of `size` characters."""
+    for end, missing in ((_SIZE_OF_DATE, " 00:00:00"), (_SIZE_OF_SECONDS, ".")):
+        if _size_of(values) == end < size:
+            values = pc.binary_join_element_wise(values, missing, "")
+    return pc.utf8_rpad(values, size, "0")
+
+
+def _date_text(column: _ColumnName, text: str, size: int) -> str:
+    """Return a date or time in the form in which a column of texts of `size` characters has it; seconds may be missing.
+
+    Such texts are in the order of time. A text with more digits than the column stays longer, and equals no value.
+    """
+    found = _DATE.fullmatch(text.strip())
+    if found is None:
+        raise _unfit(column, pa.timestamp("us"), text)
+    year, *parts, digits = found.groups()
+    month, day, hour, minute, second = (int(part or 0) for part in parts)
+    date, clock = f"{year}-{month:02}-{day:02}", f" {hour:02}:{minute:02}:{second:02}"
+    digits = (digits or "").rstrip("0")
+    if size <= _SIZE_OF_DATE and not (hour or minute or second or digits):
+        return date
+    digits = digits.ljust(size - _SIZE_OF_SECONDS - 1, "0")
+    return f"{date}{clock}.{digits}" if digits else f"{date}{clock}"
 
 
 def _duration(text: str) -> int:

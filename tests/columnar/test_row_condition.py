@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -265,6 +266,31 @@ def test_rows_of_events_are_chosen_as_those_of_batches(
     assert choice.found_columns
     assert sorted(found) == sorted(expected)
     assert 0 < len(found) <= count
+
+
+@pytest.mark.parametrize("operator", ["=", "<>", "<", ">=", "<=>"])
+def test_dates_as_text_are_compared_as_dates(operator: str) -> None:
+    """With any number of digits in column and condition; zero and invalid dates, which are not typed, come as text."""
+    log = FIXTURES / "mysql97" / "types_temporal" / "binlog.000001"
+    texts = binlogio.read_tables(log, zero_dates="text")
+    compared = matching = 0
+    for (_, typed), (_, text) in zip(binlogio.read_tables(log, zero_dates="null"), texts, strict=True):
+        for field in typed.schema.field("after").type:
+            if not (pa.types.is_timestamp(field.type) or pa.types.is_date(field.type)):
+                continue
+            values = typed.column("after").field(field.name)
+            for value in filter(None, values.unique().to_pylist()):
+                written = value.replace(tzinfo=None) if isinstance(value, datetime) else value
+                for one in (str(written), str(written).replace(" ", "T").replace("-0", "-")):
+                    condition = RowCondition(f"after.`{field.name}` {operator} '{one}'")
+                    found = pc.and_(condition.compare(text).mask, values.is_valid())
+                    expected = pc.and_(condition.compare(typed).mask, values.is_valid())
+                    compared += 1
+                    matching += expected.true_count
+                    assert found.equals(expected), condition.text
+
+    assert compared > 100
+    assert matching > 100
 
 
 def test_an_event_without_a_column_of_the_condition_is_refused_where_that_matters() -> None:
