@@ -292,7 +292,8 @@ class LoggedTransaction:
     transaction.
 
     `commits_itself` is True if one of its statements commits implicitly, as DDL does. `is_filtered` is True if no part
-    of it is selected; it still keeps its place in the commit order. A transaction without steps changes nothing.
+    of it is selected; it still keeps its place in the commit order, unless it `is_for_later` (`Selection`). A
+    transaction without steps changes nothing.
     `is_bound` is True if it uses objects of its session, such as temporary tables. `shared_by` is the number of
     transactions of the log that were merged into it (`commit_groups`). `gtid` is a GTID of either vendor, or None.
     `log` distinguishes the log from other logs of the same name.
@@ -309,6 +310,7 @@ class LoggedTransaction:
     xid: str | None = None
     commits_itself: bool = False
     is_filtered: bool = False
+    is_for_later: bool = False
     is_bound: bool = False
     shared_by: int = 1
     gtid: Gtid | MariadbGtid | None = None
@@ -412,6 +414,7 @@ class TransactionReader:
         self._keys = keys
         self._filter = wanted
         self._unmatched = list(wanted.names.globs)
+        self._is_for_later = False  # the last group is one for later: the position must not pass it
         self._explicit: dict[int, StatusVar] = {}  # by thread id: explicit_defaults_for_timestamp, logged with DDL only
         self._group: _OpenGroup | None = None
         self._end: Position | None = None
@@ -449,9 +452,9 @@ class TransactionReader:
                     return
             elif self._group is not None:
                 self._take(self._group, event)
-        self._end_log()
         if self._end is not None:
             yield from self._finish()
+        self._end_log()
         self.unfinished = self._group is not None
 
     def _follow(self, event: Any) -> bool:
@@ -531,9 +534,9 @@ class TransactionReader:
         self._marks = log is not None and log.stream is None and log.filesystem is None and self._reader.is_seekable
 
     def _end_log(self) -> None:
-        """End a log that was read to its end; it is complete if the server has closed it."""
+        """End a log that was read to its end; it is complete if the server has closed it, and no group is for later."""
         is_torn = any(place.file == self._log_file for place, _ in self._reader.torn_tails)
-        if self._log_file is not None and not self._in_use and not is_torn:
+        if self._log_file is not None and not (self._in_use or is_torn or self._is_for_later):
             name = log_name(self._log_file)
             read = self._log.read or LogProgress(file=name, offset=0)
             self.logs[name] = replace(self._log, read=replace(read, is_complete=True))
@@ -551,7 +554,7 @@ class TransactionReader:
 
     def end(self, low: Position | None) -> Position | None:
         """Return where the logs end, if all groups up to `low` are applied: after a head if no group follows it."""
-        begun = self.begun
+        begun = None if self._is_for_later else self.begun
         has_group = begun is None or any(one is not None and one.file == begun.file for one in (self._last, low))
         return low if has_group else begun
 
@@ -618,6 +621,7 @@ class TransactionReader:
         is_filtered = self._place(group.offset) < self._bounds.start or not self._filter.wants_group(
             group.timestamp, group.gtid, group.server_id
         )
+        self._is_for_later = is_filtered and self._filter.is_for_later(group.timestamp, group.gtid)
         if self._description is not None and self._description.context.is_mariadb:
             clock = self._mariadb_clock.next(group.commit_id)
         else:
@@ -635,6 +639,7 @@ class TransactionReader:
             starts_file=starts_file,
             steps=(group,) if group.tables and not is_filtered else (),
             is_filtered=is_filtered,
+            is_for_later=self._is_for_later,
             gtid=group.gtid,
             log=self._log,
         )
@@ -657,6 +662,7 @@ class TransactionReader:
         is_filtered = group.is_before_start or not self._filter.wants_group(
             group.timestamp, group.gtid, group.server_id
         )
+        self._is_for_later = is_filtered and self._filter.is_for_later(group.timestamp, group.gtid)
         self._add_gtid(group.gtid, is_filtered=is_filtered)
         self._last = Position(group.start.file, end.offset)
         if outcome == "prepare" and group.xid is not None:
@@ -679,6 +685,7 @@ class TransactionReader:
             xid=group.xid,
             commits_itself=group.commits_itself and not is_filtered and outcome != "rollback",
             is_filtered=is_filtered,
+            is_for_later=self._is_for_later,
             is_bound=group.is_bound,
             gtid=group.gtid,
             log=self._log,

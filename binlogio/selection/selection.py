@@ -185,6 +185,16 @@ class Selection:
                 return False
         return True
 
+    def is_for_later(self, timestamp: int, gtid: Gtid | MariadbGtid | None) -> bool:
+        """Return whether a group is left out because other times or GTIDs are selected, as for the first part of logs.
+
+        The other conditions leave out what is not wanted at all: other servers and tables, and GTIDs that are named.
+        """
+        if self.start_time is not None and timestamp < self.start_time:
+            return True
+        selected = (self.include_gtids, self.up_to_gtids)
+        return any(gtids is not None and not has_gtid(gtids, gtid) for gtids in selected)
+
     @property
     def names(self) -> TableNames:
         """The selection of tables."""

@@ -48,6 +48,50 @@ def test_replay_says_what_it_did_and_goes_on_where_it_was(tmp_path: Path) -> Non
     assert value == "18446744073709551615"
 
 
+ORDERS: Final = 'SELECT * FROM "shop.orders" ORDER BY id'
+UUID: Final = "acb68dd1-e6e6-11f1-a4d2-02fc00000001"
+
+
+@pytest.mark.parametrize(
+    ("case", "options", "passed"),
+    [
+        (MYSQL, ("--include-gtids", f"{UUID}:1-9"), 9),
+        (MYSQL, ("--include-gtids", f"{UUID}:1-5"), 5),
+        (MARIADB, ("--stop-position", "0-1-9"), 9),
+        (MYSQL, ("--start-datetime", "-1h"), 0),
+        (MYSQL, ("--stop-datetime", "2026-11-23 02:36:28"), 0),
+        (MYSQL, ("--exclude-gtids", f"{UUID}:11-15"), 15),
+        (MYSQL, ("-T", "shop.customers"), 15),
+    ],
+    ids=["GTIDs of two logs", "GTIDs of a part", "MariaDB", "times after", "times before", "unwanted", "tables"],
+)
+@pytest.mark.parametrize("workers", ["1", "4"])
+def test_the_kept_position_does_not_pass_what_is_left_for_later(
+    case: Path, options: tuple[str, ...], passed: int, workers: str, tmp_path: Path
+) -> None:
+    """What times and GTIDs leave out at the end is applied by the next replay; what is not wanted is passed."""
+    files = sorted((case / "incident").glob("binlog.0*"))
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    results = [run(tmp_path, "--workers", workers, *options, *files), run(tmp_path, *files), run(whole, *files)]
+
+    assert [one.exit_code for one in results] == [0, 0, 0]
+    assert (f"{passed} event groups were skipped" in results[1].stdout) == bool(passed)
+    if passed < 15:
+        with closing(sqlite3.connect(tmp_path / "x.db")) as one, closing(sqlite3.connect(whole / "x.db")) as other:
+            assert one.execute(ORDERS).fetchall() == other.execute(ORDERS).fetchall()
+
+
+def test_a_log_that_is_left_in_part_for_later_is_not_complete(tmp_path: Path) -> None:
+    """A replay of the next log alone is refused."""
+    files = sorted((MYSQL / "incident").glob("binlog.0*"))
+    first = run(tmp_path, "--include-gtids", f"{UUID}:1-5", files[0])
+    second = run(tmp_path, files[1])
+
+    assert (first.exit_code, second.exit_code) == (0, 1)
+    assert "logs are missing between the stored position" in second.stderr
+
+
 def test_a_replay_that_applies_nothing_leaves_no_new_database(tmp_path: Path) -> None:
     """The first event is damaged, so that the target is open when the replay fails."""
     path = tmp_path / "binlog.000001"

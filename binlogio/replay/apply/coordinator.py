@@ -159,12 +159,19 @@ class Coordinator:
         return min(self._failures, key=lambda failure: failure[0])[1]
 
     def _missing(self, transactions: Iterable[LoggedTransaction]) -> Iterator[LoggedTransaction]:
-        """Yield the transactions that the target does not have yet."""
+        """Yield the transactions that the target does not have yet, without those for later.
+
+        So the position passes those for later only with a transaction after them.
+        """
         starts_file = False
         for transaction in transactions:
             starts_file |= transaction.starts_file
             if self._progress.has(transaction.start, transaction.end, transaction.gtid):
                 self._summary.skipped_groups += 1
+                self._watch(transaction)
+                continue
+            if transaction.is_for_later:
+                self._summary.filtered_groups += 1
                 self._watch(transaction)
                 continue
             yield replace(transaction, starts_file=True) if starts_file else transaction
