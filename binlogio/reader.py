@@ -18,7 +18,7 @@ from binlogio.events import BinlogEvent, RowsEvent, codec_for
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
+from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import TABLE_EVENTS, Decoder, plain_payload
 from binlogio.format.event_starts import check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
@@ -32,7 +32,7 @@ from binlogio.schema.source import DefinitionSource
 from binlogio.selection.selection import Selection
 from binlogio.series.continuity import check_series
 from binlogio.series.progress import recognizer
-from binlogio.storage.compression import ZstdFrames, decompress_zstd
+from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream, mariadb_decryptor_for
 from binlogio.storage.sources import Source, find_logs
 
@@ -115,7 +115,6 @@ class BinlogReader:
         self._chosen: GroupFilter | None = None  # the kernel's version of `_choice`
         self._is_chosen = True  # whether the group of the last event is selected
         self._is_over = False  # whether the selection has ended
-        self._frames_of_payloads: ZstdFrames | None = None
         self._logs = logs
         self._options = options
         self._keyring = keyring
@@ -529,18 +528,15 @@ class BinlogReader:
 
         if not self._options.open_payloads:
             return
-        head, plain = payload_head(body), None
-        if head is not None and head[0] == CompressionType.ZSTD and head[1] <= _MOST_OPENED:
-            if self._frames_of_payloads is None:
-                self._frames_of_payloads = ZstdFrames()
-            plain = self._frames_of_payloads.decompress(body[head[2] :], head[1])
-        if plain is not None:
-            for code, statement in payload_definitions(plain):
-                self._follow_body(code, statement)
-            return
+        head = payload_head(body)
         code, context = EventType.TRANSACTION_PAYLOAD_EVENT, self.context
         try:
-            event: TransactionPayloadEvent = codec_for(code).parse(EventHeader(type_code=code), body, context)
+            if head is not None and head[1] <= _MOST_OPENED:
+                event = TransactionPayloadEvent.create(body[head[2] :], head[0], head[1])
+                for kind, statement in payload_definitions(b"".join(plain_payload(event, decompress_zstd))):
+                    self._follow_body(kind, statement)
+                return
+            event = codec_for(code).parse(EventHeader(type_code=code), body, context)
             for inner in Decoder().decode_payload(event, context, plain_payload(event, decompress_zstd)):
                 self._follow(inner, context)
         except BinlogError:

@@ -35,7 +35,7 @@ from binlogio._kernel.json.strings cimport append_ascii_json, append_json_string
 from binlogio._kernel.primitives cimport MOST_TEXT, Memory, crc32, is_utf8
 from binlogio._kernel.row_decoder cimport ImageText
 from binlogio._kernel.scan.event_types cimport (
-    is_compressed_rows, is_plain_rows, size_before_sql, sql_may_define,
+    is_compressed_rows, is_plain_rows, is_xa_prepare, size_before_sql, sql_may_define,
 )
 from binlogio._kernel.scan.groups cimport (
     G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
@@ -732,8 +732,7 @@ cdef class EventTexts:
 
     cdef bint _xa_prepare(self, Memory out, Event* event) except -1:
         cdef const uint8_t* body = event.body
-        cdef int64_t size = event.end - body
-        if size < 13 or <uint64_t>size != 13 + <uint64_t>u32(body + 5) + u32(body + 9):
+        if not is_xa_prepare(body, event.end):
             return False
         if not self.sql:
             self._head(out, event, b"XA_PREPARE_LOG_EVENT")

@@ -23,7 +23,9 @@ from binlogio._kernel.base.event_codes cimport (
 )
 from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
 from binlogio._kernel.primitives cimport crc32
-from binlogio._kernel.scan.event_types cimport QUERY_POST_HEADER, is_group_start, is_plain_rows, size_before_sql
+from binlogio._kernel.scan.event_types cimport (
+    QUERY_POST_HEADER, XA_HEAD, is_group_start, is_plain_rows, is_xa_prepare, size_before_sql,
+)
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, follow_body
 
 cdef extern from "structmember.h":
@@ -35,7 +37,6 @@ cdef extern from "structmember.h":
 cdef enum:
     MOST_KNOWN = 1 << 12  # cached bodies, or parts of bodies
     MOST_KNOWN_BYTES = 1 << 23
-    XA_HEAD = 1 + 4 + 4 + 4
     HAS_XID = 0xC0  # flags of MariaDB's GTID event: the XID of an XA transaction follows
 
 
@@ -307,7 +308,7 @@ cdef class EventCutter:
             put(maker, made, 0, body[0])
             put(maker, made, 1, u64(body + 1))
         elif code == XA_PREPARE_LOG_EVENT:
-            if end - body < XA_HEAD or <uint64_t>(end - body - XA_HEAD) != <uint64_t>u32(body + 5) + u32(body + 9):
+            if not is_xa_prepare(body, end):
                 return None
             put(maker, made, 0, body[0])
             put(maker, made, 1, <int32_t>u32(body + 1))

@@ -52,11 +52,11 @@ from binlogio.rows.cut_images import rows_of
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.series.gtid_history import GtidRun
 from binlogio.series.progress import recognizer
-from binlogio.storage.compression import ZstdFrames, decompress_zstd
+from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.log_file import mariadb_decryptor_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -102,7 +102,6 @@ _MOST_AT_ONCE: Final = 64 << 20  # largest event in bytes held in memory, except
 _PART: Final = 1 << 17  # bytes of a larger event that are read at first
 _MOST_RESUMED: Final = 1 << 20  # largest event in bytes at which a walk continues after damage
 _MOST_DECRYPTED: Final = 1 << 16  # bytes of decrypted events that are read together
-_MOST_SMALL_PAYLOAD: Final = 1 << 22  # uncompressed bytes of a payload that is decompressed in one call
 _USUAL_TABLE_MAP: Final = 8  # post-header size in bytes
 _MOST_SUMMED: Final = 64 << 20  # bytes of candidate events whose checksums are compared per window
 _LOW_BITS: Final = 0xFFFFFFFF
@@ -148,7 +147,6 @@ class ArchiveSurvey:
         self.counts: Final = counts
         self._definitions = DefinitionSource(definitions, follows_ddl=counts)
         self._context: ParseContext | None = None
-        self._zstd = ZstdFrames()
         self._groups: Selection | None = None
         self._rows: RowChoice | None = None
         self.kernel: Final = LogSurvey(
@@ -259,13 +257,7 @@ class ArchiveSurvey:
         Raises:
             BinlogError: it cannot be decompressed, or its content is not a sequence of whole events.
         """
-        size = event.uncompressed_size
-        plain = None
-        if event.compression_type == 0 and size <= _MOST_SMALL_PAYLOAD:
-            plain = self._zstd.decompress(event.payload, size)
-        chunks: Iterator[bytes] = iter(()) if plain is None else iter((plain,))
-        if plain is None:
-            chunks = plain_payload(event, decompress_zstd)
+        chunks, size = plain_payload(event, decompress_zstd), event.uncompressed_size
         self.kernel.begin_payload()
         left, total = bytearray(), 0
         try:

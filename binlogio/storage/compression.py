@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _CHUNK_SIZE: Final = 1 << 18
 _MOST_AT_ONCE: Final = 1 << 20  # plain bytes of a frame that is decompressed at once
-_of_thread: Final = local()  # `quick`: the function for small frames
+_of_thread: Final = local()  # `frames`: its ZstdFrames
 
 
 class ByteSource(Protocol):
@@ -51,18 +51,14 @@ def decompress_zstd(data: bytes, size: int = 0) -> Iterator[bytes]:
         BinlogFormatError: the stream is corrupt or truncated.
     """
     if 0 < size <= _MOST_AT_ONCE:
-        if (quick := getattr(_of_thread, "quick", None)) is None:
-            quick = _of_thread.quick = _quick_frames() or _no_frame
-        if (plain := quick(data, size)) is not None:
+        if (frames := getattr(_of_thread, "frames", None)) is None:
+            frames = _of_thread.frames = ZstdFrames()
+        if (plain := frames.decompress(data, size)) is not None:
             yield plain
             return
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed only for compressed payloads
 
     yield from _chunks_of(pa.BufferReader(data))
-
-
-def _no_frame(_data: bytes, _size: int) -> None:
-    return None
 
 
 class _NextFrame:

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Classification of events by type code and first bytes."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t, uint8_t
 
-from binlogio._kernel.base.cursor cimport u16
+from binlogio._kernel.base.cursor cimport u16, u32
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, DELETE_FILE_EVENT, DELETE_ROWS_COMPRESSED_EVENT,
     DELETE_ROWS_EVENT, DELETE_ROWS_EVENT_V1, EXECUTE_LOAD_QUERY_EVENT, EXEC_LOAD_EVENT, FORMAT_DESCRIPTION_EVENT,
@@ -16,6 +16,7 @@ from binlogio._kernel.base.event_codes cimport (
 
 cdef enum:
     QUERY_POST_HEADER = 13
+    XA_HEAD = 1 + 4 + 4 + 4  # of an XA_PREPARE_LOG_EVENT: one_phase, format_id, and the sizes of gtrid and bqual
 
 
 cdef inline bint begins_with(const uint8_t* at, const uint8_t* end, const char* word, int size) noexcept nogil:
@@ -27,6 +28,12 @@ cdef inline bint begins_with(const uint8_t* at, const uint8_t* end, const char* 
         if (at[i] & 0xDF) != <uint8_t>word[i]:
             return False
     return True
+
+
+cdef inline bint is_xa_prepare(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Return whether a body has the layout of an XA_PREPARE_LOG_EVENT."""
+    return end - body >= XA_HEAD and (
+        <uint64_t>(end - body - XA_HEAD) == <uint64_t>u32(body + 5) + <uint64_t>u32(body + 9))
 
 
 cdef inline bint is_group_start(uint8_t code) noexcept nogil:

@@ -14,7 +14,7 @@ from binlogio._kernel.base.cursor cimport little, u16, u32
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.primitives cimport Memory, ZstdContext, crc32
 from binlogio._kernel.scan.event_types cimport (
-    is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
+    is_any_rows, is_compressed_rows, is_group_start, is_xa_prepare, may_define, size_before_sql,
 )
 from binlogio._kernel.scan.groups cimport (
     G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
@@ -64,7 +64,6 @@ cdef enum:
     IS_COMPRESSED = 2
     V1_POST_HEADER = 8
     V2_POST_HEADER = 10
-    XA_HEAD = 1 + 4 + 4 + 4
     DUMMY_TABLE_ID = 0xFFFFFF  # table id of a rows event without rows, which only ends a statement
     MOST_PROBLEMS = 1 << 12  # problems that are kept until the caller takes them
     MOST_GROUP_BYTES = 1 << 22
@@ -394,8 +393,7 @@ cdef class LogSurvey:
     cdef bint _opens(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset) except -1 nogil:
         """Process the content of an event of a rare type; False if the caller must parse it."""
         if code == XA_PREPARE_LOG_EVENT:
-            return end - body >= XA_HEAD and (
-                <uint64_t>(end - body - XA_HEAD) == <uint64_t>u32(body + 5) + u32(body + 9))
+            return is_xa_prepare(body, end)
         return code == TRANSACTION_PAYLOAD_EVENT and self._payload(body, end, offset)
 
     cdef bint _payload(self, const uint8_t* body, const uint8_t* end, int64_t offset) except -1 nogil:
