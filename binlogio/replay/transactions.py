@@ -170,7 +170,8 @@ class RowsStep:
     """The rows of one event. `plan` is None if the log lacks information; `refusal` is then the error.
 
     `held` is the event, or a `SpilledEvent`. `cascades` are the foreign keys through which these changes changed rows
-    of other tables; such changes are not in the log.
+    of other tables; such changes are not in the log. `path` is the log of the event: that of an XA PREPARE may be
+    another one than that of the XA COMMIT.
     """
 
     held: Any
@@ -178,6 +179,7 @@ class RowsStep:
     plan: TablePlan | None
     refusal: ReplayError | None = None
     cascades: tuple[Cascade, ...] = ()
+    path: str | None = None
 
     @property
     def event(self) -> Any:
@@ -806,7 +808,7 @@ class TransactionReader:
             self._unmatched = [glob for glob in self._unmatched if not matches(glob, *name)]
         if not self._filter.wants_table(table_map.schema, table_map.table):
             return None
-        schema = self._filter.schema(table_map.schema)
+        schema, path = self._filter.schema(table_map.schema), self._reader.position.file
         renamed = table_map if schema == table_map.schema else replace(table_map, schema=schema)
         try:
             plan = self._keys.plan(event)
@@ -817,10 +819,10 @@ class TransactionReader:
         except ConditionError:
             raise
         except BinlogError as exc:
-            return RowsStep(event, renamed, None, _as_refusal(exc))
+            return RowsStep(event, renamed, None, _as_refusal(exc), path=path)
         if plan.schema != schema:
             plan = self._keys.renamed(plan, schema)
-        return RowsStep(event, renamed, plan, cascades=self._lost_cascades(event))
+        return RowsStep(event, renamed, plan, cascades=self._lost_cascades(event), path=path)
 
     def _lost_cascades(self, event: Any) -> tuple[Cascade, ...]:
         """Return the foreign keys through which an event changed rows of selected tables that are not in the log."""
@@ -892,6 +894,11 @@ class TransactionReader:
 def may_cascade(event: RowsEvent) -> bool:
     """Return whether an event may have changed rows of other tables through foreign keys without logging them."""
     return type(event) is not WriteRowsEvent and not event.flags & _NO_CASCADE
+
+
+def locate_step(exc: BinlogError, step: Step) -> None:
+    """Set file and offset of an error to those of a step, as far as they are not set."""
+    exc.locate(file=step.path if isinstance(step, RowsStep) else None, offset=step.offset)
 
 
 def _as_refusal(exc: BinlogError) -> ReplayError:

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.writer import XaXid
 from binlogio_cli.main import cli
 from both_kernels import kernel_set_to
 from corpus import FIXTURES, MARIADB, MARIADB118, MYSQL
@@ -223,6 +224,33 @@ def test_table_that_an_earlier_log_defines_is_known_for_later_changes_and_the_pr
     assert result.exit_code == 0
     assert "reversed rows of d.t were changed later: 1 rows, 2 changes" in result.stderr
     assert "v: 2 -> 1" in result.stdout
+
+
+@pytest.mark.parametrize("rotates", [False, True], ids=["in the same log", "in an earlier log"])
+def test_later_changes_of_a_prepared_transaction_are_shown(tmp_path: Path, *, rotates: bool) -> None:
+    """Its rows are in the log of its XA PREPARE, which need not be that of its XA COMMIT."""
+    table = TableDefinition("d", "t", (ColumnDefinition("id", "int"), ColumnDefinition("v", "int")), ("id",))
+    variables = ServerVariables(binlog_row_metadata="FULL", gtid_mode="ON", enforce_gtid_consistency="ON")
+    rows = [{"id": 1, "v": number} for number in range(4)]
+    xid = XaXid(b"x")
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as made:
+        with made.session("d") as session:
+            session.xa_start(xid)
+            session.execute(Statement("UPDATE", (Update(table, ((rows[0], rows[1]),)),)))
+            session.xa_end(xid)
+            session.xa_prepare(xid)
+        if rotates:
+            made.rotate()
+        with made.session("d") as session:
+            session.xa_commit(xid)
+            session.execute(Statement("UPDATE", (Update(table, ((rows[1], rows[2]),)),)))
+        gtid = str(made.gtid_executed).replace("1-3", "2")
+    result = run("--include-gtids", gtid, "--preview", *sorted(tmp_path.glob("binlog.0*")))
+
+    assert result.exit_code == 0, result.stderr
+    assert "reversed rows of d.t were changed later: 1 rows, 1 changes" in result.stderr
+    assert "v: 1 -> 0" in result.stdout
+    assert "binlog.000001:" in result.stdout
 
 
 def test_later_changes_of_chosen_rows_only(tmp_path: Path) -> None:

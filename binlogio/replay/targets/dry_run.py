@@ -11,7 +11,7 @@ from binlogio.options import Position
 from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
 from binlogio.replay.summary import RowCounts
-from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep
+from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, locate_step
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class DryRunSession:
                 elif isinstance(step, StatementStep | LoadStep):
                     self._statement(step, transaction, counts)
             except ReplayError as exc:
-                exc.locate(offset=step.offset)
+                locate_step(exc, step)
                 raise
 
     def _statement(self, step: StatementStep | LoadStep, transaction: LoggedTransaction, counts: RowCounts) -> None:

@@ -34,6 +34,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import UpdateRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.replay.row_changes import TYPE_CODES
+from binlogio.replay.transactions import locate_step
 from binlogio.replay.undo.inverse import inverse_events
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.writer.log.group import Group
@@ -82,7 +83,7 @@ class BinlogFile:
             try:
                 events, count, whole = inverse_events(step, is_mariadb=builder.description.context.is_mariadb)
             except BinlogError as exc:
-                exc.locate(offset=step.offset)
+                locate_step(exc, step)
                 raise
             if events:
                 yield _table_map(builder, step.table_map)

@@ -30,6 +30,7 @@ from binlogio.replay.find_row import Index
 from binlogio.replay.targets.mysql.statement_context import prepared
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, MOST_BYTES, STRICT_MODE, MysqlTable
 from binlogio.replay.targets.mysql.values import TEXT_INTRODUCER, condition_of, condition_texts
+from binlogio.replay.transactions import locate_step
 from binlogio.replay.undo.inverse import check_images, reversed_changes
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.replay.undo.spool import PIECE_SIZE
@@ -142,7 +143,7 @@ class SqlScript:
                 undone = self._table(step)
                 sql, count = undone.statements(step) or self._by_python(undone, step)
             except BinlogError as exc:
-                exc.locate(offset=step.offset)
+                locate_step(exc, step)
                 raise
             pieces.append(sql)
             size += len(sql)

@@ -141,7 +141,8 @@ class Undo:
         if steps.rows and self._refusal is None:
             self._spool.add(self._output.inverse(transaction, steps.rows, summary.rows))
             summary.transactions += 1
-            self.places.setdefault(transaction.path, array("q")).extend(step.offset for step in steps.rows)
+            for step in steps.rows:
+                self.places.setdefault(step.path or transaction.path, array("q")).append(step.offset)
             self.tables.update(*(step.tables for step in steps.rows))
 
     def _stop(self, transaction: LoggedTransaction) -> None:

@@ -17,7 +17,7 @@ from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.kept_gtids import automatic_statement, checked_gtid, gtid_statements
 from binlogio.replay.targets.mysql.senders import EventSender, RowSender, SenderState, StatementSender
-from binlogio.replay.transactions import RowsStep
+from binlogio.replay.transactions import RowsStep, locate_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -108,12 +108,12 @@ class MysqlSession:
 
     def _send(self, sender: Sender, steps: Iterable[Step], transaction: LoggedTransaction) -> None:
         """Send steps of one kind; an error says the offset of its step."""
-        offset: int | None = None
+        last: Step | None = None
 
         def checked() -> Iterator[Step]:
-            nonlocal offset
+            nonlocal last
             for step in steps:
-                offset = step.offset
+                last = step
                 if isinstance(step, RowsStep | RawGroup):
                     self._check_rows(step, transaction)
                 yield step
@@ -121,7 +121,8 @@ class MysqlSession:
         try:
             sender.send(checked(), transaction)
         except ReplayError as exc:
-            exc.locate(offset=offset)
+            if last is not None:
+                locate_step(exc, last)
             raise
 
     def _check_rows(self, step: RowsStep | RawGroup, transaction: LoggedTransaction) -> None:

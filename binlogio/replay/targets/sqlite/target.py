@@ -40,6 +40,7 @@ from binlogio.replay.transactions import (
     RefusedStep,
     RowsStep,
     StatementStep,
+    locate_step,
     text_refused,
 )
 from binlogio.values.absent import ABSENT
@@ -351,7 +352,7 @@ class SqliteSession:
             elif isinstance(step, StatementStep):
                 self._statement(step, counts)
         except BinlogError as exc:
-            exc.locate(offset=step.offset)
+            locate_step(exc, step)
             raise
 
     def _bulk(self, rows: BulkRows, counts: RowCounts) -> bool:
@@ -402,7 +403,7 @@ class SqliteSession:
             _refuse_text(step)
             return _changes_of(step) if isinstance(step, RowsStep) else []
         except BinlogError as exc:
-            exc.locate(offset=step.offset)
+            locate_step(exc, step)
             raise
 
     def _statement(self, step: StatementStep, counts: RowCounts) -> None:
