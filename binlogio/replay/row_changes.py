@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from binlogio.events import RowsEvent
-    from binlogio.replay.transactions import RowsStep
+    from binlogio.replay.steps import RowsStep
     from binlogio.schema.ddl.foreign_keys import Cascade
 
 Image = tuple[Any, ...]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from binlogio.options import Position
     from binlogio.replay.find_row import Algorithm
-    from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.replay.steps import LoggedTransaction
 
 
 @dataclass(slots=True)

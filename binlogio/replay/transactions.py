@@ -11,10 +11,9 @@ Handles groups, savepoints, XA transactions, and the table definitions at each p
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from binlogio.constants import HeaderFlag, QueryStatus, RowsFlag
+from binlogio.constants import HeaderFlag, QueryStatus
 from binlogio.errors import BinlogError, ConditionError, ReplayError
 from binlogio.events import ROWS_EVENTS, RowsEvent
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader
@@ -31,20 +30,29 @@ from binlogio.events.load import (
 )
 from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag, MariadbGtidListEvent
 from binlogio.events.query import QueryEvent
-from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
+from binlogio.events.rows import DeleteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
-from binlogio.events.table_map import TableMapEvent
 from binlogio.options import Position
 from binlogio.replay import statements
-from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
+from binlogio.replay.filters import NamedStatement, ReplayFilter
 from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
 from binlogio.replay.raw_groups import RawGroup
-from binlogio.replay.start_position import (
-    EVERY_PLACE,
-    Bounds,
-    SkippedPart,
-    check_identity,
-    unnamed,
+from binlogio.replay.start_position import EVERY_PLACE, Bounds, SkippedPart, check_identity, unnamed
+from binlogio.replay.steps import (
+    NO_CLOCK,
+    SPILLED_HEADER,
+    Clock,
+    ImageFile,
+    LoadStep,
+    LoggedTransaction,
+    RefusedStep,
+    RowsStep,
+    SpilledEvent,
+    StatementStep,
+    Step,
+    may_cascade,
+    shown_text,
+    text_refused,
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
@@ -56,7 +64,6 @@ from binlogio.series.log_head import before_of
 from binlogio.series.positions import BEGINNING, LogPlace
 from binlogio.series.progress import LogProgress
 from binlogio.storage.index_file import log_name, log_number
-from binlogio.storage.spill_file import TemporaryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +74,6 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
     from binlogio.replay.start_position import PreparedPlace
-    from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.storage.spill_file import SpillFile
 
@@ -86,23 +92,7 @@ _ALTER_NOT_DONE: Final = MariadbGtidExtraFlag.START_ALTER | MariadbGtidExtraFlag
 _BEGIN: Final = b"BEGIN"
 _MOST_THREADS: Final = 1 << 16
 _THREAD_SPECIFIC: Final = int(HeaderFlag.THREAD_SPECIFIC)  # an int, because an operation on IntFlag takes a microsecond
-_NO_CASCADE: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY)
-_SHOWN_TEXT: Final = 80
 _MOST_HELD_BYTES: Final = 1 << 23  # the size of row images of a transaction in memory; further images are in a file
-_SPILLED_HEADER: Final = Struct("<IIIIHq")  # timestamp, server_id, event_size, log_pos, flags, inner (-1: None)
-NEEDS_ROW_FORMAT: Final = "the source needs binlog_format=ROW"
-
-
-NO_CLOCK: Final = 0
-"""What both numbers are where a server wrote none (before 5.7): such a transaction runs alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """The logical clock of one transaction."""
-
-    last_committed: int
-    sequence_number: int
 
 
 class MariadbClock:
@@ -120,213 +110,6 @@ class MariadbClock:
         self._commit_id = commit_id
         self._number += 1
         return Clock(self._parent, self._number)
-
-
-class _ImageFile(TemporaryFile):
-    """A temporary file for the rows events of a large transaction, deleted with the last step that refers to it."""
-
-    def __del__(self) -> None:
-        """Close the file."""
-        self.close()
-
-
-@dataclass(frozen=True, slots=True)
-class SpilledEvent:
-    """A rows event in a temporary file: `_SPILLED_HEADER` and `size` bytes of images at position `start`.
-
-    `head` is the event without images, and with only the type in its header. Many events share one such object, because
-    a large transaction may have a hundred thousand events. `offset` is the offset of the event in the log.
-    """
-
-    head: Any
-    offset: int
-    file: SpillFile
-    start: int
-    size: int
-
-    def read(self) -> Any:
-        """Read the event from the file.
-
-        Raises:
-            OSError: the temporary file cannot be read.
-        """
-        data = self.file.read(self.start, _SPILLED_HEADER.size + self.size)
-        timestamp, server_id, event_size, log_pos, flags, inner = _SPILLED_HEADER.unpack_from(data)
-        header = replace(
-            self.head.header,
-            timestamp=timestamp,
-            server_id=server_id,
-            event_size=event_size,
-            log_pos=log_pos,
-            flags=flags,
-            offset=self.offset,
-            inner=None if inner < 0 else inner,
-        )
-        return replace(self.head, images=data[_SPILLED_HEADER.size :], header=header)
-
-
-@dataclass(frozen=True, slots=True)
-class RowsStep:
-    """The rows of one event. `plan` is None if the log lacks information; `refusal` is then the error.
-
-    `held` is the event, or a `SpilledEvent`. `cascades` are the foreign keys through which these changes changed rows
-    of other tables; such changes are not in the log. `path` is the log of the event: that of an XA PREPARE may be
-    another one than that of the XA COMMIT.
-    """
-
-    held: Any
-    table_map: TableMapEvent
-    plan: TablePlan | None
-    refusal: ReplayError | None = None
-    cascades: tuple[Cascade, ...] = ()
-    path: str | None = None
-
-    @property
-    def event(self) -> Any:
-        """The event; for a large transaction, it is read from the temporary file."""
-        held = self.held
-        return held.read() if type(held) is SpilledEvent else held
-
-    @property
-    def head(self) -> Any:
-        """The event, possibly without its images and with only the type in its header."""
-        held = self.held
-        return held.head if type(held) is SpilledEvent else held
-
-    @property
-    def offset(self) -> int:
-        """The offset of the event."""
-        held = self.held
-        return int(held.offset if type(held) is SpilledEvent else held.header.offset)
-
-    @property
-    def tables(self) -> frozenset[tuple[str, str]]:
-        """Schema and name of the table in the target."""
-        return frozenset({(self.table_map.schema, self.table_map.table)})
-
-    @property
-    def ended_statements(self) -> int:
-        """The number of statements of the source that end with the event."""
-        return int(self.head.ends_statement)
-
-    @property
-    def size(self) -> int:
-        """The size of the row images in bytes."""
-        held = self.held
-        return held.size if type(held) is SpilledEvent else len(held.images)
-
-
-@dataclass(frozen=True, slots=True)
-class StatementStep:
-    """A statement, with its context events (INTVAR, RAND, USER_VAR).
-
-    The default database of `event` is already renamed for the target. `named` is the text with renamed schemas; None if
-    the text of the event needs no change. `ddl` contains the names of the source.
-    """
-
-    event: QueryEvent
-    statement: statements.Statement
-    context: tuple[Any, ...] = ()
-    ddl: LoggedDdl | None = None
-    wanted: ReplayFilter = EVERYTHING
-    named: NamedStatement | None = None
-
-    @property
-    def sql(self) -> bytes:
-        """The text for the target.
-
-        Raises:
-            ReplayError: filters by name cannot be applied to the statement.
-        """
-        if self.named is None:
-            return self.event.sql
-        if self.named.refusal is not None:
-            raise self.named.refusal
-        return self.named.sql
-
-    @property
-    def is_wanted(self) -> bool:
-        """True if the filters select the tables that the statement changes."""
-        return self.named is None or self.named.is_wanted
-
-    @property
-    def creates(self) -> bool:
-        """True if the statement creates selected objects and changes no existing rows."""
-        return self.named is not None and self.named.creates
-
-    @property
-    def offset(self) -> int:
-        """The offset of the event."""
-        return int(self.event.header.offset)
-
-
-@dataclass(frozen=True, slots=True)
-class LoadStep:
-    """A LOAD DATA statement with the content of its file, and its context events."""
-
-    event: ExecuteLoadQueryEvent
-    data: bytes
-    context: tuple[Any, ...] = ()
-    refusal: ReplayError | None = None
-
-    @property
-    def offset(self) -> int:
-        """The offset of the event."""
-        return int(self.event.header.offset)
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedStep:
-    """An event that cannot be replayed."""
-
-    offset: int
-    refusal: ReplayError
-
-
-Step = RowsStep | StatementStep | LoadStep | RefusedStep | RawGroup
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedTransaction:
-    """The transaction of one event group.
-
-    `end` is the end of its last event. `outcome` is `commit`, `rollback` or `prepare`; `xid` is the key of an XA
-    transaction.
-
-    `commits_itself` is True if one of its statements commits implicitly, as DDL does. `is_filtered` is True if no part
-    of it is selected; it still keeps its place in the commit order, unless it `is_for_later` (`Selection`). A
-    transaction without steps changes nothing.
-    `is_bound` is True if it uses objects of its session, such as temporary tables. `shared_by` is the number of
-    transactions of the log that were merged into it (`commit_groups`). `gtid` is a GTID of either vendor, or None.
-    `log` distinguishes the log from other logs of the same name.
-    """
-
-    path: str
-    start: Position
-    end: Position
-    clock: Clock
-    description: FormatDescriptionEvent | None
-    starts_file: bool
-    steps: tuple[Step, ...]
-    outcome: str = "commit"
-    xid: str | None = None
-    commits_itself: bool = False
-    is_filtered: bool = False
-    is_for_later: bool = False
-    is_bound: bool = False
-    shared_by: int = 1
-    gtid: Gtid | MariadbGtid | None = None
-    log: KeptLog = UNKNOWN_LOG
-
-    @property
-    def row_steps(self) -> list[RowsStep | RawGroup]:
-        """The steps that change rows."""
-        return [step for step in self.steps if isinstance(step, RowsStep | RawGroup)]
-
-    @property
-    def tables(self) -> frozenset[tuple[str, str]]:
-        """Schema and name of the tables in which rows are changed."""
-        return frozenset[tuple[str, str]]().union(*(step.tables for step in self.row_steps))
 
 
 @dataclass(slots=True)
@@ -358,14 +141,14 @@ class _OpenGroup:
             self.held_bytes += len(event.images)
             return step
         if self.spill is None:
-            self.spill = _ImageFile()
+            self.spill = ImageFile()
         start, size, header = self.spilled_bytes, len(event.images), event.header
         head = replace(event, images=b"", header=EventHeader(type_code=header.type_code, extra=header.extra))
         if head != self.spilled_head:
             self.spilled_head = head
         inner = -1 if header.inner is None else header.inner
         parts = header.timestamp, header.server_id, header.event_size, header.log_pos, header.flags, inner
-        data = _SPILLED_HEADER.pack(*parts) + event.images
+        data = SPILLED_HEADER.pack(*parts) + event.images
         self.spill.write(start, data)
         self.spilled_bytes += len(data)
         return replace(step, held=SpilledEvent(self.spilled_head, header.offset, self.spill, start, size))
@@ -891,16 +674,6 @@ class TransactionReader:
             group.xid, group.outcome = statement.xid, "xa commit"
 
 
-def may_cascade(event: RowsEvent) -> bool:
-    """Return whether an event may have changed rows of other tables through foreign keys without logging them."""
-    return type(event) is not WriteRowsEvent and not event.flags & _NO_CASCADE
-
-
-def locate_step(exc: BinlogError, step: Step) -> None:
-    """Set file and offset of an error to those of a step, as far as they are not set."""
-    exc.locate(file=step.path if isinstance(step, RowsStep) else None, offset=step.offset)
-
-
 def _as_refusal(exc: BinlogError) -> ReplayError:
     if isinstance(exc, ReplayError):
         return exc
@@ -913,14 +686,3 @@ def _client_file_refused(event: QueryEvent) -> ReplayError:
         found=shown_text(event.sql),
         hint="no server logs such a statement; check where this log comes from",
     )
-
-
-def shown_text(sql: bytes) -> str:
-    """Return the first characters of a statement, for a message."""
-    text = sql.decode("utf-8", "replace").strip()
-    return text if len(text) <= _SHOWN_TEXT else f"{text[: _SHOWN_TEXT - 3]}..."
-
-
-def text_refused(what: str) -> ReplayError:
-    """Return the error for a statement if only row changes can be replayed."""
-    return ReplayError(f"{what} is in the log as SQL text; only row changes can be replayed", hint=NEEDS_ROW_FORMAT)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.replay.steps import LoggedTransaction
 
     Watch = Callable[[LoggedTransaction], None]
     WatchBytes = Callable[[str, int], None]

@@ -11,10 +11,11 @@ from binlogio.implementation import is_compiled
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.row_changes import row_changes
+from binlogio.replay.steps import RowsStep
 from binlogio.replay.targets.sqlite import bulk_rows as module
 from binlogio.replay.targets.sqlite.bulk_rows import bulk_rows
 from binlogio.replay.targets.sqlite.values import sqlite_value
-from binlogio.replay.transactions import RowsStep, TransactionReader
+from binlogio.replay.transactions import TransactionReader
 from corpus import Case, cases
 
 pytestmark = pytest.mark.skipif(not is_compiled(), reason="needs the compiled kernel")

@@ -12,7 +12,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.options import Position
 from binlogio.replay.apply.commit_groups import commit_groups, joined
 from binlogio.replay.progress import Ledger
-from binlogio.replay.transactions import NO_CLOCK, Clock, LoadStep, LoggedTransaction, RowsStep
+from binlogio.replay.steps import NO_CLOCK, Clock, LoadStep, LoggedTransaction, RowsStep
 
 FILE = "binlog.000001"
 LOAD: Any = LoadStep

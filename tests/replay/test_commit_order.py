@@ -18,7 +18,7 @@ from binlogio.replay.apply.commit_order import (
     stopped_by_older,
 )
 from binlogio.replay.apply.scheduler import ClockScheduler
-from binlogio.replay.transactions import NO_CLOCK, Clock, LoggedTransaction
+from binlogio.replay.steps import NO_CLOCK, Clock, LoggedTransaction
 
 SCHEDULES = 10_000
 

@@ -15,9 +15,9 @@ from binlogio.options import Position
 from binlogio.replay.apply.commit_order import WORKER_STOPPED
 from binlogio.replay.apply.coordinator import Coordinator
 from binlogio.replay.progress import Progress
+from binlogio.replay.steps import Clock, LoggedTransaction
 from binlogio.replay.summary import ReplaySummary
 from binlogio.replay.targets import LockRefused
-from binlogio.replay.transactions import Clock, LoggedTransaction
 from written_down import FILE, WrittenDown, WrittenDownSession, numbers, raw, transactions
 
 SCHEDULES: Final = int(os.environ.get("BINLOGIO_SCHEDULES", "1000"))

@@ -13,7 +13,8 @@ from binlogio.errors import BinlogError
 from binlogio.replay import SqliteTarget, replay
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.transactions import RowsStep, TransactionReader
+from binlogio.replay.steps import RowsStep
+from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, undo
 from corpus import Case, cases
 

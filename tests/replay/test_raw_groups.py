@@ -21,7 +21,8 @@ from binlogio.format.framing import EventFramer, Framing
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.raw_groups import RawGroup, RawGroupSource
-from binlogio.replay.transactions import RefusedStep, RowsStep, TransactionReader
+from binlogio.replay.steps import RefusedStep, RowsStep
+from binlogio.replay.transactions import TransactionReader
 from corpus import FIXTURES, CorpusFile, files
 from log_mutations import mutated_log
 

@@ -19,7 +19,8 @@ from binlogio.events.load import (
 )
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.transactions import LoadStep, LoggedTransaction, RefusedStep, StatementStep, TransactionReader
+from binlogio.replay.steps import LoadStep, LoggedTransaction, RefusedStep, StatementStep
+from binlogio.replay.transactions import TransactionReader
 from logs import header, log, query
 from row_events import END
 

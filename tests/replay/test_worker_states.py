@@ -22,8 +22,8 @@ from binlogio.options import Position
 from binlogio.replay import SqliteTarget, replay
 from binlogio.replay.apply.coordinator import Coordinator
 from binlogio.replay.filters import ReplayFilter
+from binlogio.replay.steps import Clock
 from binlogio.replay.summary import ReplaySummary
-from binlogio.replay.transactions import Clock
 from corpus import MYSQL
 from written_down import FILE, WrittenDown, WrittenDownSession, transactions
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.replay.steps import LoggedTransaction
 
 LOG: Final = MYSQL / "group_commit" / "binlog.000001"
 PATIENCE_S: Final = 30

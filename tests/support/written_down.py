@@ -14,9 +14,9 @@ from binlogio.errors import BinlogError, ReplayError
 from binlogio.options import Position
 from binlogio.replay.progress import KeptLog, Ledger, Progress
 from binlogio.replay.raw_groups import RawGroup
+from binlogio.replay.steps import Clock, LoggedTransaction, RowsStep
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets import LockRefused, RawInput, ReplayPlan
-from binlogio.replay.transactions import Clock, LoggedTransaction, RowsStep
 from binlogio.schema.ddl.foreign_keys import Cascade
 
 FILE: Final = "binlog.000001"

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogError
 from binlogio.replay.raw_groups import RawGroup
-from binlogio.replay.transactions import Clock, RowsStep
+from binlogio.replay.steps import Clock, RowsStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.replay.steps import LoggedTransaction
 
 CommitGroup = tuple["LoggedTransaction", ...]
 

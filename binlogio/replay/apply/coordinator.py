@@ -42,9 +42,10 @@ if TYPE_CHECKING:
     from binlogio.errors import Hints
     from binlogio.options import Position
     from binlogio.replay.progress import KeptLog
+    from binlogio.replay.steps import Clock, LoggedTransaction
     from binlogio.replay.summary import ReplaySummary
     from binlogio.replay.targets import PacketSession, Target, TargetSession
-    from binlogio.replay.transactions import Clock, LoggedTransaction, TransactionReader
+    from binlogio.replay.transactions import TransactionReader
 
 MOST_RETRIES: Final = 10
 """replica_transaction_retries."""

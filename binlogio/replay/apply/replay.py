@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from binlogio.replay.apply.worker_states import WorkerStates
     from binlogio.replay.progress import Progress
     from binlogio.replay.start_position import Bounds, SkippedPart
+    from binlogio.replay.steps import LoggedTransaction
     from binlogio.replay.targets import Target
-    from binlogio.replay.transactions import LoggedTransaction
     from binlogio.selection.event_filter import Gtids
     from binlogio.series.positions import LogPlace
     from binlogio.storage.keyring import Keyring

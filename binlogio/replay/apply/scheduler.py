@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from binlogio.replay.transactions import Clock
+    from binlogio.replay.steps import Clock
 
 
 class ClockScheduler:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import Position
-    from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.replay.steps import LoggedTransaction
 
 READING: Final = "Reading event from the relay log"
 EXECUTING: Final = "Executing event"

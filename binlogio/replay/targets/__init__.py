@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from binlogio.errors import BinlogError
     from binlogio.options import Position
     from binlogio.replay.progress import KeptLog, Ledger, Progress
+    from binlogio.replay.steps import LoggedTransaction
     from binlogio.replay.summary import RowCounts
-    from binlogio.replay.transactions import LoggedTransaction
     from binlogio.schema.ddl.foreign_keys import Cascade
 
 

@@ -10,14 +10,14 @@ from binlogio.errors import ReplayError
 from binlogio.options import Position
 from binlogio.replay.progress import Progress
 from binlogio.replay.row_changes import row_changes
+from binlogio.replay.steps import LoadStep, RefusedStep, RowsStep, StatementStep, locate_step
 from binlogio.replay.summary import RowCounts
-from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, locate_step
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
     from binlogio.replay.progress import KeptLog, Ledger
+    from binlogio.replay.steps import LoggedTransaction
     from binlogio.replay.targets import ReplayPlan
-    from binlogio.replay.transactions import LoggedTransaction
     from binlogio.schema.ddl.foreign_keys import Cascade
 
 

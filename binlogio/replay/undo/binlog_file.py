@@ -34,7 +34,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import UpdateRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.replay.row_changes import TYPE_CODES
-from binlogio.replay.transactions import locate_step
+from binlogio.replay.steps import locate_step
 from binlogio.replay.undo.inverse import inverse_events
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.writer.log.group import Group
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from binlogio.events import RowsEvent
     from binlogio.events.format_description import FormatDescriptionEvent
-    from binlogio.replay.transactions import LoggedTransaction, RowsStep
+    from binlogio.replay.steps import LoggedTransaction, RowsStep
     from binlogio.replay.undo.inverse import WholeImages
     from binlogio.replay.undo.outputs import ChangeCounts
     from binlogio.replay.undo.spool import SpooledGroup

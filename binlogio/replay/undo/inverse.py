@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from binlogio.events import RowsEvent
     from binlogio.replay.row_changes import Change, Image
-    from binlogio.replay.transactions import RowsStep
+    from binlogio.replay.steps import RowsStep
     from binlogio.rows.plan import TablePlan
 
 FULL_IMAGE: Final = "the source needs binlog_row_image=FULL"

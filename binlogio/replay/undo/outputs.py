@@ -11,7 +11,7 @@ from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from binlogio.replay.transactions import LoggedTransaction, RowsStep
+    from binlogio.replay.steps import LoggedTransaction, RowsStep
     from binlogio.replay.undo.spool import SpooledGroup
 
 KINDS: Final = ("insert", "update", "delete")

@@ -27,10 +27,10 @@ from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
 from binlogio.implementation import is_compiled
 from binlogio.replay.find_row import Index
+from binlogio.replay.steps import locate_step
 from binlogio.replay.targets.mysql.statement_context import prepared
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, MOST_BYTES, STRICT_MODE, MysqlTable
 from binlogio.replay.targets.mysql.values import TEXT_INTRODUCER, condition_of, condition_texts
-from binlogio.replay.transactions import locate_step
 from binlogio.replay.undo.inverse import check_images, reversed_changes
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.replay.undo.spool import PIECE_SIZE
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.row_decoder import InverseSql
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.replay.row_changes import Change, Image
-    from binlogio.replay.transactions import LoggedTransaction, RowsStep
+    from binlogio.replay.steps import LoggedTransaction, RowsStep
     from binlogio.replay.undo.outputs import ChangeCounts
     from binlogio.replay.undo.spool import SpooledGroup
     from binlogio.rows.plan import TablePlan

@@ -24,7 +24,8 @@ from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.row_changes import lost_cascades, row_changes
 from binlogio.replay.start_position import bounds_of, skip_to
-from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, TransactionReader, shown_text
+from binlogio.replay.steps import LoadStep, RefusedStep, RowsStep, StatementStep, shown_text
+from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo.spool import Spool
 from binlogio.schema.ddl.statements import SEQUENCE_COLUMNS
 from binlogio.series.continuity import check_series
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from binlogio.options import Position
     from binlogio.reader import BinlogReader
-    from binlogio.replay.transactions import LoggedTransaction
+    from binlogio.replay.steps import LoggedTransaction
     from binlogio.replay.undo.outputs import ChangeCounts, UndoOutput
     from binlogio.storage.spill_file import SpillFile
 

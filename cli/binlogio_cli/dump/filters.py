@@ -248,7 +248,7 @@ def _require_rows(event: Any) -> None:
         ReplayError: the event is one of these.
     """
     from binlogio.replay.statements import OtherStatement, recognize  # noqa: PLC0415 - seldom needed
-    from binlogio.replay.transactions import shown_text, text_refused  # noqa: PLC0415
+    from binlogio.replay.steps import shown_text, text_refused  # noqa: PLC0415
 
     if isinstance(event, _CONTEXT):
         raise text_refused("the context of a statement")

@@ -24,16 +24,16 @@ from binlogio.errors import Hint, ReplayError
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tag, Tsid, Uuid
 from binlogio.replay import statements
 from binlogio.replay.raw_groups import RawGroup
-from binlogio.replay.transactions import LoadStep, RowsStep, StatementStep
+from binlogio.replay.steps import LoadStep, RowsStep, StatementStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from binlogio.replay.steps import LoggedTransaction, Step
     from binlogio.replay.targets import ReplayPlan
     from binlogio.replay.targets.mysql.connection import Connection
     from binlogio.replay.targets.mysql.server_tables import ServerTables
-    from binlogio.replay.transactions import LoggedTransaction, Step
 
     Ask = Callable[[str], list[tuple[Any, ...]]]
 

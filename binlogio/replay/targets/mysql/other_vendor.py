@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from binlogio.events import RowsEvent
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.events.table_map import TableMapEvent
-    from binlogio.replay.transactions import StatementStep
+    from binlogio.replay.steps import StatementStep
     from binlogio.rows.plan import TablePlan
 
 ANY_ENGINE: Final = "SET @@session.sql_mode = REPLACE(@@session.sql_mode, 'NO_ENGINE_SUBSTITUTION', '')"

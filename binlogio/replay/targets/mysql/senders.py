@@ -23,6 +23,7 @@ from binlogio.replay import statements
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
 from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.row_changes import row_changes
+from binlogio.replay.steps import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade, shown_text
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets import LockRefused, RawInput
 from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements, table_maps_in
@@ -37,7 +38,6 @@ from binlogio.replay.targets.mysql.other_vendor import (
 from binlogio.replay.targets.mysql.server_tables import misfit
 from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, explicit_timestamps, load_statement
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE, MysqlTable
-from binlogio.replay.transactions import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade, shown_text
 from binlogio.schema.ddl.logged_ddl import text_of
 from binlogio.schema.ddl.tree import DropDatabase, DropTables
 from binlogio.schema.identifiers import backticked
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import Position
+    from binlogio.replay.steps import LoggedTransaction
     from binlogio.replay.targets import OnLossy
     from binlogio.replay.targets.mysql.connection import Connection
     from binlogio.replay.targets.mysql.server_tables import ServerTables
-    from binlogio.replay.transactions import LoggedTransaction
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.logged_ddl import LoggedDdl
 

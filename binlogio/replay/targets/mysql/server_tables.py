@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from binlogio.errors import BinlogFormatError
     from binlogio.events.table_map import TableMapEvent
-    from binlogio.replay.transactions import LoggedTransaction, RowsStep
+    from binlogio.replay.steps import LoggedTransaction, RowsStep
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from binlogio.errors import ReplayError
 from binlogio.replay.progress import UNKNOWN_SOURCE
 from binlogio.replay.raw_groups import RawGroup
+from binlogio.replay.steps import RowsStep, locate_step
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.mysql import position_table
 from binlogio.replay.targets.mysql.kept_gtids import automatic_statement, checked_gtid, gtid_statements
 from binlogio.replay.targets.mysql.senders import EventSender, RowSender, SenderState, StatementSender
-from binlogio.replay.transactions import RowsStep, locate_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import Position
     from binlogio.replay.progress import Ledger
+    from binlogio.replay.steps import LoggedTransaction, Step
     from binlogio.replay.targets import OnLossy
     from binlogio.replay.targets.mysql.connection import Connection
     from binlogio.replay.targets.mysql.senders import Sender
     from binlogio.replay.targets.mysql.server_tables import ServerTables
-    from binlogio.replay.transactions import LoggedTransaction, Step
 
 
 class MysqlSession:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio.events.base import ParseContext
-    from binlogio.replay.transactions import RowsStep
+    from binlogio.replay.steps import RowsStep
     from binlogio.rows.plan import TablePlan
     from binlogio.values.column import ColumnPlan
 

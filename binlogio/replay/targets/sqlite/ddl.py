@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import ReplayError, UnsupportedFeature
+from binlogio.replay.steps import text_refused
 from binlogio.replay.targets.sqlite.catalogue import (
     NO_FACTS,
     SqliteCatalogue,
@@ -36,7 +37,6 @@ from binlogio.replay.targets.sqlite.definition import (
     rename,
 )
 from binlogio.replay.targets.sqlite.table import table_names
-from binlogio.replay.transactions import text_refused
 from binlogio.schema.ddl import tree
 from binlogio.schema.ddl.column_history import ColumnChanges, at_statement, column_changes
 from binlogio.schema.ddl.column_text import UNKNOWN_DEFAULT, Default
@@ -48,9 +48,9 @@ from binlogio.schema.definition import ColumnDefinition
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.query import QueryEvent
+    from binlogio.replay.steps import StatementStep
     from binlogio.replay.targets.sqlite.connection import SqliteConnection
     from binlogio.replay.targets.sqlite.values import SqliteValue
-    from binlogio.replay.transactions import StatementStep
     from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.ddl.logged_ddl import LoggedDdl
     from binlogio.schema.ddl.parsed_table import ParsedTable

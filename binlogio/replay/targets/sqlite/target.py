@@ -29,20 +29,13 @@ from binlogio.replay import statements
 from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.progress import UNKNOWN_SOURCE
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
+from binlogio.replay.steps import LoadStep, RefusedStep, RowsStep, StatementStep, locate_step, text_refused
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets.sqlite import position_table
 from binlogio.replay.targets.sqlite.bulk_rows import BulkRows, bulk_rows, may_join
 from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRefusal, quoted
 from binlogio.replay.targets.sqlite.ddl import SqliteDdl
 from binlogio.replay.targets.sqlite.table import SqliteTable
-from binlogio.replay.transactions import (
-    LoadStep,
-    RefusedStep,
-    RowsStep,
-    StatementStep,
-    locate_step,
-    text_refused,
-)
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:
@@ -51,8 +44,8 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.replay.progress import KeptLog, Ledger, Progress
     from binlogio.replay.row_changes import Change
+    from binlogio.replay.steps import LoggedTransaction, Step
     from binlogio.replay.targets import ReplayPlan
-    from binlogio.replay.transactions import LoggedTransaction, Step
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.foreign_keys import Cascade
 
