@@ -80,8 +80,7 @@ class _ConditionMatcher:
         self._summary = summary
         self._compared: set[tuple[str, str]] = set()
         self._keys: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._lacking: dict[tuple[str, str], tuple[str, ...]] = {}  # tables that lack a column, and their columns
-        self._passed_over: dict[tuple[str, str], tuple[str, ...]] = {}  # those of them with selected rows
+        self._passed_over: dict[tuple[str, str], tuple[str, ...]] = {}  # columns of tables that lack one
         self._undecided: Counter[tuple[str, str]] = Counter()  # rows by table and column
 
     def wants(self, schema: str, table: str) -> bool:
@@ -90,14 +89,9 @@ class _ConditionMatcher:
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
         """Return the columns of the condition; empty if the table lacks one."""
-        labels, name = tuple(column.label for column in plan.columns), (plan.schema, plan.table)
-        self._keys[name] = PRIMARY_KEY.of(plan)
-        if self._condition is None:
+        self._keys[plan.schema, plan.table] = PRIMARY_KEY.of(plan)
+        if self._condition is None or not self._condition.columns <= {column.label for column in plan.columns}:
             return ()
-        if not self._condition.columns <= set(labels):
-            self._lacking[name] = labels
-            return ()
-        self._compared.add(name)
         return self._condition.columns
 
     def matches_in(self, batch: pa.RecordBatch) -> Iterator[RowMatch]:
@@ -141,9 +135,9 @@ class _ConditionMatcher:
         if self._condition is None:
             return
         columns = ", ".join(sorted(self._condition.columns))
-        if self._lacking and not self._compared:
-            raise self._condition.no_table({dotted_name(*name): labels for name, labels in self._lacking.items()})
         unnamed = {name for name, labels in self._passed_over.items() if "@1" in labels}
+        if self._passed_over and not (self._compared or unnamed):
+            raise self._condition.no_table({dotted_name(*name): labels for name, labels in self._passed_over.items()})
         self._summary.is_complete = not unnamed and not self._undecided
         for (table, column), count in sorted(self._undecided.items()):
             note(undecided_text(table, column, count))
