@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from binlogio.archive.copy import COPY_ALL, CopiedGtids, LogCopier, gtid_of
+from binlogio.archive.copied_gtids import CopiedGtids, gtid_of
+from binlogio.archive.copy import COPY_ALL, LogCopier
 from binlogio.archive.event_batches import BEGINS, IS_OUTSIDE, EventBatch, LogEvents
 from binlogio.archive.group_editor import bare_event, parse_bare
 from binlogio.archive.read_check import ReadCheck, unreadable_text

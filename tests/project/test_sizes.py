@@ -18,7 +18,7 @@ SOURCES: Final = tuple(
     if path.suffix in (".py", ".pyi", ".pxd", ".pxi", ".pyx")
 )
 MOST_LINES: Final = {
-    "_kernel": 20_400, "archive": 11_400, "arrow": 1_100, "binlogio": 2_600, "cli": 10_000, "columnar": 7_300,
+    "_kernel": 20_400, "archive": 11_450, "arrow": 1_100, "binlogio": 2_600, "cli": 10_000, "columnar": 7_300,
     "events": 3_500, "format": 1_800, "gtid": 900, "replay": 12_950, "rows": 1_400, "schema": 8_400,
     "selection": 1_400, "series": 1_900, "spark_datasource": 4_900, "storage": 2_820, "values": 3_900,
     "writer": 13_500,
@@ -28,7 +28,6 @@ LONG_FILE: Final = 900
 LONG_FILES: Final = {
     "binlogio/_kernel/event_texts.pyx": 1_500,
     "binlogio/_kernel/scan/log_survey.pxi": 920,
-    "binlogio/archive/copy.py": 1_020,
     "binlogio/replay/table_history.py": 1_020,
     "spark_datasource/pyspark_binlogio/state.py": 1_060,
 }
