@@ -74,6 +74,7 @@ _OF_HEAD: Final = frozenset((
     EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT, EventType.BINLOG_CHECKPOINT_EVENT,
     EventType.START_ENCRYPTION_EVENT,
 ))  # fmt: skip
+_STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 _CLOCK_EVENTS: Final = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
 _CLOCK_AT: Final = HEADER_SIZE + 1 + 16 + 8  # logical_timestamp_typecode; last_committed and sequence_number follow it
 _CLOCK_SIZE: Final = 1 + 8 + 8
@@ -320,7 +321,7 @@ class LogCopier:
         self._is_relay_log = bool(events.description.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
         self._state.begin_log(events.description.header.server_id)
         self._is_edited = self._options.edits or self._written_checksum != self._has_checksum
-        self._editor.begin_log(events.description)
+        self._editor.begin_log(events.name, events.description)
 
     @property
     def _written_checksum(self) -> bool:
@@ -483,8 +484,11 @@ class LogCopier:
         self._at_head = False
         begins = first + np.nonzero(batch.edges[first:stop] & BEGINS)[0]
         rest = int(begins[0]) if len(begins) else stop
-        if rest > first and self._is_wanted:
-            self._write(batch, first, rest)
+        if rest > first:
+            if self._is_wanted:
+                self._write(batch, first, rest)
+            else:
+                self._pass_over(batch, first, rest)
         if len(begins):
             self._group_offset = batch.offset + int(batch.starts[begins[-1]])
         if not self._chooses:
@@ -504,6 +508,7 @@ class LogCopier:
                 self._new_groups(batch, begins[at:end], until)
             else:
                 self._leave_out(batch, begins[at:end])
+                self._pass_over(batch, int(begins[at]), until)
             at = end
         if len(choices) < len(begins):
             self._group_offset = batch.offset + int(batch.starts[begins[len(choices)]])
@@ -534,6 +539,13 @@ class LogCopier:
         else:
             self._has_holes = True
             self._state.confirm()
+
+    def _pass_over(self, batch: EventBatch, first: int, stop: int) -> None:
+        """Follow the DDL of events [first, stop), which are not copied."""
+        if self._editor.follows_ddl:
+            for number in first + np.flatnonzero(np.isin(batch.codes[first:stop], _STATEMENTS)):
+                start, size = int(batch.starts[number]), int(batch.sizes[number])
+                self._editor.pass_over(bare_event(batch.data, start, size, self._has_checksum))
 
     # ----------------------------------------------------------------------------------------------------------- groups
 

@@ -37,7 +37,7 @@ from binlogio.constants import (
     RowsFlag,
 )
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import BinlogError, BinlogFormatError, Hint, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import DEFAULT_CONTEXT, ParseContext, parse_header
 from binlogio.events.gtid import GtidTaggedEvent
@@ -212,7 +212,7 @@ class GroupEditor:
         self._selects = wanted.is_partial
         self._operations = None if wanted.rows is None else wanted.rows.operations
         self._condition = None if wanted.rows is None else wanted.rows.condition
-        self._definitions = DefinitionSource(definitions, follows_ddl=False)
+        self._definitions = DefinitionSource(definitions, follows_ddl=self._condition is not None)
         self._unmatched = list(wanted.names.globs)
         self._has_checksum = False
         self._context = DEFAULT_CONTEXT
@@ -223,12 +223,13 @@ class GroupEditor:
         """The table globs of the filter that matched no table so far."""
         return tuple(self._unmatched)
 
-    def begin_log(self, description: FormatDescriptionEvent) -> None:
-        """Set the format of the next source log.
+    def begin_log(self, name: str, description: FormatDescriptionEvent) -> None:
+        """Begin the next source log, and set its format.
 
         Raises:
             UnsupportedFeature: compression is requested, and the server version does not support it.
         """
+        self._definitions.begin_log(name)
         self._has_checksum = description.context.has_checksum
         self._context = replace(description.context, checksum_algorithm=ChecksumAlgorithm.OFF)
         bare = replace(description, checksum_algorithm=ChecksumAlgorithm.OFF)
@@ -286,6 +287,15 @@ class GroupEditor:
             whole = frames
         has_gtid = has_start and first[TYPE_CODE_AT] in GTIDS
         return EditedGroup(frames=whole, is_empty=is_empty, has_gtid=has_gtid, dropped=editing.dropped)
+
+    @property
+    def follows_ddl(self) -> bool:
+        """True if `pass_over` must be called for the events that are not edited."""
+        return self._condition is not None
+
+    def pass_over(self, event: bytes) -> None:
+        """Follow the DDL in a bare event that is not copied."""
+        self._definitions.follow_body(event[TYPE_CODE_AT], event[HEADER_SIZE:], self._context)
 
     def whole_groups(self, *, has_checksum: bool, drops_empty: bool) -> WholeGroupEditor | None:
         """Return the kernel's editor for groups that are complete in a batch; None if each group must be parsed.
@@ -408,19 +418,13 @@ class GroupEditor:
         """Return a rows event with the rows that the condition selects; None if it selects no row.
 
         Raises:
-            UnsupportedFeature: neither the log nor a definition names the columns. DDL is not followed, since groups
-                that are not copied are not parsed.
+            ConditionError: no definition, DDL or metadata names the columns, or a value does not fit its column.
+            UnsupportedFeature: a row cannot be compared.
         """
         rows = self._wanted.rows
         if self._condition is None or rows is None:
             return event
         plan = self._definitions.plan(table, self._context)
-        if plan.columns and plan.columns[0].label == "@1":
-            raise UnsupportedFeature(
-                "the condition needs the names of columns, which the log lacks",
-                field=dotted_name(table.schema, table.table),
-                hint=Hint.UNNAMED_COLUMNS,
-            )
         parsed: RowsEvent = parse_bare(event, self._context)
         chosen = rows.of(parsed, plan)
         if chosen is None or chosen is parsed:
@@ -441,6 +445,7 @@ class GroupEditor:
             editing.out.append(self._renamed_bound(raw) if self._wanted.rewrite_db else raw)
             return
         event: Any = parse_bare(raw, self._context)
+        self._definitions.follow(event, self._context)
         is_load = isinstance(event, ExecuteLoadQueryEvent)
         kind = recognize(event.sql)
         is_wanted, changed = True, event

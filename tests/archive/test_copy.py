@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import binlogio
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.errors import (
     BinlogError,
     BinlogFormatError,
+    ConditionError,
     PositionError,
     ReplayError,
     UnsupportedFeature,
@@ -345,8 +347,15 @@ def test_rows_are_chosen_by_their_values(tmp_path: Path, log: Path, text: str) -
 
 
 def test_rows_whose_columns_have_no_names_are_not_chosen_by_values(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedFeature, match="names of columns"):
-        copied([ROWS], tmp_path / "x", CopyOptions(wanted=ReplayFilter(condition=RowCondition("a > 1"))))
+    table = TableDefinition("d", "t", (ColumnDefinition("a", "int"),))
+    minimal = ServerVariables(binlog_row_metadata="MINIMAL")
+    with BinlogWriter(tmp_path / "b", variables=minimal) as log, log.session() as session:
+        session.execute(Statement("INSERT", (Insert(table, ({"a": 2},)),)))
+
+    with pytest.raises(ConditionError, match="its columns have no names"):
+        copied(
+            [tmp_path / "b.000001"], tmp_path / "x", CopyOptions(wanted=ReplayFilter(condition=RowCondition("a > 1")))
+        )
 
 
 @pytest.mark.parametrize(

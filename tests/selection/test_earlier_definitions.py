@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.archive import archive_stats
+from binlogio.storage import find_logs
 from binlogio_cli.main import cli
 
 COMMANDS: Final = {
@@ -69,3 +71,16 @@ def test_an_earlier_log_that_cannot_be_read_leaves_names_unknown(name: str, tmp_
 
     assert result.exit_code in (1, 2, 3)
     assert "columns" in result.stderr
+
+
+@pytest.mark.parametrize("rotates", [False, True], ids=["in the same log", "in an earlier log"])
+def test_copy_compares_rows_of_tables_that_the_logs_define(rotates: bool, tmp_path: Path) -> None:
+    """Both before the start position, in groups that are not copied, and after it."""
+    logs, place = written(tmp_path, rotates=rotates)
+    for number, options in enumerate(([], ["--start-position", place])):
+        new = tmp_path / f"copy{number}"
+        given = ["-o", str(new), "--where", "v = 2", *options, *map(str, logs)]
+        result = CliRunner().invoke(cli, ["copy", *given])
+
+        assert result.exit_code == 0, result.stderr
+        assert [(one.inserts, one.updates) for one in archive_stats(find_logs(new)).tables] == [(0, 1)]
