@@ -37,7 +37,7 @@ from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream, ma
 from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
     from types import TracebackType
 
     from pyarrow.fs import FileSystem
@@ -244,10 +244,15 @@ class BinlogReader:
 
     def part(self, log: LogFile, start: int, stop: int) -> BinlogReader:
         """Return a reader of one log from offset `start` to `stop`, with a copy of the current table definitions."""
-        definitions = self._definitions.copy()
-        options = replace(self._options, start_offset=start, stop_offset=stop)
-        other = BinlogReader([log], options, keyring=self._keyring, definitions=definitions)
-        other._begun = log.name
+        return self._other([log], replace(self._options, start_offset=start, stop_offset=stop), log.name)
+
+    def ahead(self) -> BinlogReader:
+        """Return a second reader, which begins where this one does, with a copy of the current table definitions."""
+        return self._other(self._logs, self._options, self._begun)
+
+    def _other(self, logs: Sequence[LogFile], options: ReadOptions, begun: str | None) -> BinlogReader:
+        other = BinlogReader(logs, options, keyring=self._keyring, definitions=self._definitions.copy())
+        other._begun = begun
         return other
 
     @property

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -216,3 +218,19 @@ def test_condition_objects_are_taken() -> None:
     assert sum(batch.num_rows for batch in batches) > 0
     with pytest.raises(BinlogError, match="twice"):
         binlogio.read_tables(LOGS, where=[chosen, chosen])
+
+
+def test_replay_changes_nothing_if_no_table_has_the_columns(tmp_path: Path) -> None:
+    """Neither by DDL nor by storing a position, from which a corrected command would continue."""
+    target = tmp_path / "x.db"
+    where = ["replay", "--to", f"sqlite:///{target}", *LOGS, "-T", "shop.orders", "--where"]
+    refused = CliRunner().invoke(cli, [*where, "TOTAL > 1"])
+    with closing(sqlite3.connect(target)) as database:
+        tables = database.execute("SELECT name FROM sqlite_schema WHERE name LIKE 'shop%'").fetchall()
+    replayed = CliRunner().invoke(cli, [*where, "total > 1"])
+    with closing(sqlite3.connect(target)) as database:
+        count = database.execute('SELECT count(*) FROM "shop.orders"').fetchone()
+
+    assert (refused.exit_code, tables) == (2, []), refused.stderr
+    assert replayed.exit_code == 0, replayed.stderr
+    assert count[0] > 0

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from binlogio.archive.logged_gtids import add_gtids, logged_gtids
-from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature, hints
+from binlogio.errors import BinlogError, BinlogFormatError, ConditionError, UnsupportedFeature, hints
 from binlogio.events import GtidLogEvent
 from binlogio.format.decoder import Decoder
 from binlogio.implementation import is_compiled
@@ -96,6 +96,7 @@ def replay(
         MissingLogs: logs or GTIDs are missing. Nothing was changed, unless only the head of a later log shows it.
         ChangedLogs: the log of the stored position has other transactions before it. Nothing was changed.
         PositionError: the start, the stop or the target's position does not fit the logs. Nothing was changed.
+        ConditionError: no table with selected rows has the columns of the condition. Nothing was changed.
         ReplayError: a change does not fit the rows of the target, or facts are missing in the log. The group of the
             change is not applied, all groups before it are.
         BinlogError: the log is damaged.
@@ -132,7 +133,10 @@ def replay(
     else:
         summary.filtered_groups = skipped.groups
     start = None if resumed is not None or begin == BEGINNING else Position(names[begin.number], begin.offset)
+    chosen = replace(wanted, start=None, stop=None)
     is_stream = any(log.stream is not None for log in reader.logs)  # transactions of a pipe do not wait for others
+    if not is_stream:
+        _check_columns(reader, chosen, bounds, progress)
     raw = target.raw
     if raw is not None and not wanted.is_partial and is_compiled():  # it takes whole transactions as bytes
         reader.read_by(
@@ -146,7 +150,7 @@ def replay(
     transactions = TransactionReader(
         reader,
         KeySource(reader),
-        replace(wanted, start=None, stop=None),
+        chosen,
         skipped,
         bounds,
         progress,
@@ -176,6 +180,27 @@ def replay(
     summary.prepared = transactions.prepared_count
     summary.position = coordinator.low
     return summary
+
+
+def _check_columns(reader: BinlogReader, wanted: ReplayFilter, bounds: Bounds, progress: Progress) -> None:
+    """Check, before the first change, that a table with selected rows has the columns of the condition.
+
+    Raises:
+        ConditionError: there are selected rows, and no table has the columns, or their names are not known.
+    """
+    rows = wanted.rows
+    if rows is None or rows.found_columns:
+        return
+    with reader.ahead() as ahead:
+        options: dict[str, Any] = {"tells_cascades": False, "ignore_missing_logs": True}
+        transactions = TransactionReader(ahead, KeySource(ahead), wanted, None, bounds, progress, **options)
+        try:
+            any(rows.found_columns for _ in transactions)
+        except ConditionError:
+            raise
+        except BinlogError:  # reported at its place, if that is reached
+            return
+    rows.check_columns()
 
 
 def _run(coordinator: Coordinator, transactions: TransactionReader, summary: ReplaySummary) -> None:
