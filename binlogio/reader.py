@@ -37,7 +37,7 @@ from binlogio.storage.log_file import LogFile, OpenedLog, SeekableByteStream, ma
 from binlogio.storage.sources import Source, find_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
     from types import TracebackType
 
     from pyarrow.fs import FileSystem
@@ -250,7 +250,7 @@ class BinlogReader:
         """Return a second reader, which begins where this one does, with a copy of the current table definitions."""
         return self._other(self._logs, self._options, self._begun)
 
-    def _other(self, logs: Sequence[LogFile], options: ReadOptions, begun: str | None) -> BinlogReader:
+    def _other(self, logs: list[LogFile], options: ReadOptions, begun: str | None) -> BinlogReader:
         other = BinlogReader(logs, options, keyring=self._keyring, definitions=self._definitions.copy())
         other._begun = begun
         return other

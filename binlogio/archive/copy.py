@@ -146,9 +146,9 @@ class CopySummary:
     `groups` counts the copied groups, and `emptied` those of them that the filters left empty. `left_out` counts the
     groups that were not selected, and `dropped` the groups that were omitted because the filters left nothing of them.
     `dropped_events` counts the rows events removed from groups, by table (`schema.table`). `unfinished` has the start
-    positions of incomplete groups at the end of a log, which are not copied. `unmatched` has the table globs that
-    matched no table. `repeated` counts groups whose GTID is already in an earlier group or in the head of an earlier
-    log; servers skip or refuse such groups. `missing` names missing logs and GTIDs that were ignored.
+    positions of incomplete groups at the end of a log, which are not copied. `repeated` counts groups whose GTID is
+    already in an earlier group or in the head of an earlier log; servers skip or refuse such groups. `missing` names
+    missing logs and GTIDs that were ignored.
     """
 
     groups: int = 0
@@ -157,7 +157,6 @@ class CopySummary:
     dropped: int = 0
     dropped_events: Counter[str] = field(default_factory=Counter)
     unfinished: list[Position] = field(default_factory=list)
-    unmatched: tuple[str, ...] = ()
     bytes_read: int = 0
     repeated: int = 0
     missing: list[str] = field(default_factory=list)
@@ -267,7 +266,6 @@ class LogCopier:
         """End the last new log. If nothing was copied, one log without groups is written."""
         if self._options.wanted.rows is not None:
             self._options.wanted.rows.check_columns()
-        self.summary.unmatched = self._editor.unmatched
         self.summary.repeated = self._state.count_repeated()
         if self._log is None:
             self._open(at_start=not self._chooses)

@@ -51,7 +51,6 @@ from binlogio.implementation import is_compiled
 from binlogio.primitives import lenenc
 from binlogio.replay.statements import CreateWithRows, OtherStatement, recognize
 from binlogio.schema.source import DefinitionSource
-from binlogio.selection.table_names import matches
 from binlogio.storage.compression import compress_zstd, decompress_zstd
 from binlogio.storage.spill_file import TemporaryFile
 from binlogio.writer.log.group import Group
@@ -213,15 +212,9 @@ class GroupEditor:
         self._operations = None if wanted.rows is None else wanted.rows.operations
         self._condition = None if wanted.rows is None else wanted.rows.condition
         self._definitions = DefinitionSource(definitions, follows_ddl=self._condition is not None)
-        self._unmatched = list(wanted.names.globs)
         self._has_checksum = False
         self._context = DEFAULT_CONTEXT
         self._builder: LogBuilder | None = None
-
-    @property
-    def unmatched(self) -> tuple[str, ...]:
-        """The table globs of the filter that matched no table so far."""
-        return tuple(self._unmatched)
 
     def begin_log(self, name: str, description: FormatDescriptionEvent) -> None:
         """Begin the next source log, and set its format.
@@ -328,7 +321,6 @@ class GroupEditor:
 
         end = 1 + names[0]
         schema, table = (part.decode("utf-8", "surrogateescape") for part in (names[1:end], names[end + 2 : -1]))
-        self._match((schema, table))
         other = self._wanted.schema(schema)
         renamed = None if other == schema else _schema_bytes(other) + names[end:]
         return EditedTable(dotted_name(schema, table), self._wanted.wants_table(schema, table), renamed)
@@ -336,11 +328,6 @@ class GroupEditor:
     def _bound_of(self, event: bytes) -> bytes:
         """Return BEGIN, COMMIT or ROLLBACK with renamed schemas, from the field of the schema's size on."""
         return self._renamed_bound(event)[HEADER_SIZE + _TIMES_SIZE :]
-
-    def _match(self, name: tuple[str, str]) -> None:
-        """Remove the globs that match a table from the unmatched ones."""
-        if self._unmatched:
-            self._unmatched = [glob for glob in self._unmatched if not matches(glob, *name)]
 
     # ------------------------------------------------------------------------------------------------------ one event
 
@@ -406,7 +393,6 @@ class GroupEditor:
         table: TableMapEvent = parse_bare(event, self._context)
         name = table.schema, table.table
         editing.tables[event[_TABLE_ID]] = table
-        self._match(name)
         if not self._wanted.wants_table(*name):
             return
         schema = self._wanted.schema(name[0])

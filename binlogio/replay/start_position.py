@@ -27,7 +27,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.replay import statements
-from binlogio.selection.table_names import TableNames, is_of_all_tables, matches, named_in, unnamed_schemas
+from binlogio.selection.table_names import TableNames, matches, named_in, unnamed_schemas
 from binlogio.series.continuity import continues, series_gap
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
@@ -88,7 +88,7 @@ class SkippedPart:
 
 
 class UnknownNames(NamedTuple):
-    """A glob that matches nothing in logs: of a "schema" or of a "table", and the names of those with rows."""
+    """A glob that matches nothing in logs, of a "schema", "table" or "excluded table", and those that have rows."""
 
     kind: str
     glob: str
@@ -490,7 +490,7 @@ def unknown_names(logs: Sequence[LogFile], keyring: Keyring | None, names: Table
     Raises:
         OSError: a log cannot be read.
     """
-    databases, tables = list(names.databases), list(names.tables)
+    databases, tables = list(names.databases), [*names.tables, *names.excluded]
     schemas: set[str] = set()
     found: set[str] = set()
     bodies: set[bytes] = set()
@@ -519,7 +519,9 @@ def unknown_names(logs: Sequence[LogFile], keyring: Keyring | None, names: Table
             return None
     if databases:
         return UnknownNames("schema", databases[0], tuple(sorted(schemas)))
-    return UnknownNames("table", tables[0], tuple(sorted(found))) if tables else None
+    tables.sort(key=names.excluded.__contains__)
+    kind = "excluded table" if tables and tables[0] in names.excluded else "table"
+    return UnknownNames(kind, tables[0], tuple(sorted(found))) if tables else None
 
 
 def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:
@@ -531,13 +533,3 @@ def _is_known(event: SkippedEvent, bodies: set[bytes]) -> bool:
     if not is_known and len(bodies) < _MOST_BODIES:
         bodies.add(body)
     return is_known
-
-
-def unnamed(globs: Iterable[str], event: QueryEvent) -> list[str]:
-    """Return the globs of which a statement names no table, so that it does not change such a table.
-
-    A glob of all tables (`*`) is always returned: only rows events are considered for it.
-    """
-    some = [glob for glob in globs if not is_of_all_tables(glob)]
-    named = named_in(some, event.schema, event.sql.decode("utf-8", "replace")) if some else ()
-    return [glob for glob in globs if glob not in named]

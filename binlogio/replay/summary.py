@@ -73,7 +73,7 @@ class ReplaySummary(RowCounts):
     log; here they are NULL. `incomplete_updates` are updates of rows whose generated columns are not in the log
     (MariaDB); in SQLite these are NULL. `ignored` are changes that did not fit in IDEMPOTENT mode. `waits` counts how
     often a worker waited for its turn, `retries` how often a transaction was retried. `keeps_gtids` is True if the
-    transactions have the GTIDs of the log in the target. `unmatched` are the globs of the filter that matched no table.
+    transactions have the GTIDs of the log in the target.
     `missing` names the missing logs and GTIDs that were ignored. `is_behind` is True if the target has all GTIDs of the
     logs and later ones of their server: the logs are older, or of a new series (RESET) with the same GTIDs.
     """
@@ -85,7 +85,6 @@ class ReplaySummary(RowCounts):
     prepared: int = 0
     unfinished: bool = False
     keeps_gtids: bool = False
-    unmatched: tuple[str, ...] = ()
     missing: list[str] = field(default_factory=list)
     is_behind: bool = False
     position: Position | None = None

@@ -37,7 +37,7 @@ from binlogio.replay import statements
 from binlogio.replay.filters import NamedStatement, ReplayFilter
 from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
 from binlogio.replay.raw_groups import RawGroup
-from binlogio.replay.start_position import EVERY_PLACE, Bounds, SkippedPart, check_identity, unnamed
+from binlogio.replay.start_position import EVERY_PLACE, Bounds, SkippedPart, check_identity
 from binlogio.replay.steps import (
     NO_CLOCK,
     SPILLED_HEADER,
@@ -56,7 +56,6 @@ from binlogio.replay.steps import (
 )
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
-from binlogio.selection.table_names import matches
 from binlogio.series.continuity import GtidContinuity, ignored, logged_by_two
 from binlogio.series.gtid_history import ServerGtids, gtid_run
 from binlogio.series.identity import LogIdentity, fingerprint, log_identity
@@ -198,7 +197,6 @@ class TransactionReader:
         self._reader = reader
         self._keys = keys
         self._filter = wanted
-        self._unmatched = list(wanted.names.globs)
         self._is_for_later = False  # the last group is one for later: the position must not pass it
         self._explicit: dict[int, StatusVar] = {}  # by thread id: explicit_defaults_for_timestamp, logged with DDL only
         self._group: _OpenGroup | None = None
@@ -579,16 +577,8 @@ class TransactionReader:
         """The event format of the log that is being read."""
         return DEFAULT_CONTEXT if self._description is None else self._description.context
 
-    @property
-    def unmatched(self) -> tuple[str, ...]:
-        """The glob patterns of the filter that matched no table in the rows events and statements read so far."""
-        return tuple(self._unmatched)
-
     def _rows(self, event: Any) -> RowsStep | None:
         table_map = self._reader.table_map(event)
-        if self._unmatched:
-            name = table_map.schema, table_map.table
-            self._unmatched = [glob for glob in self._unmatched if not matches(glob, *name)]
         if not self._filter.wants_table(table_map.schema, table_map.table):
             return None
         schema, path = self._filter.schema(table_map.schema), self._reader.position.file
@@ -621,11 +611,9 @@ class TransactionReader:
     def _statement(self, group: _OpenGroup, event: QueryEvent) -> None:
         context, group.context = tuple(group.context), []
         group.is_bound |= bool(event.header.flags & _THREAD_SPECIFIC)
-        if event.sql == _BEGIN and not self._unmatched:
+        if event.sql == _BEGIN:
             group.in_transaction = True
             return
-        if self._unmatched:
-            self._unmatched = unnamed(self._unmatched, event)
         event = self._with_explicit(event)
         statement = statements.recognize(event.sql)
         if isinstance(statement, statements.Begin):

@@ -112,11 +112,6 @@ def unnamed_schemas(globs: Iterable[str], database: str, sql: str) -> list[str]:
     return [glob for glob in globs if not _has_match(glob, names)]
 
 
-def is_of_all_tables(glob: str) -> bool:
-    """Return whether a glob matches every table of a database."""
-    return any(not other.strip("*?") for _, other in _parts(glob))
-
-
 def _has_match(glob: str, names: Iterable[str]) -> bool:
     return any(fnmatchcase(name, glob) for name in names)
 

@@ -349,27 +349,31 @@ def check_selection(reader: BinlogReader, wanted: ReplayFilter) -> None:
 def check_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNames, *, is_option: bool = True) -> None:
     """Check, before anything is written, that the logs have the selected databases and tables.
 
-    `is_option` is False for a table that is an argument.
+    `is_option` is False for a table that is an argument. An excluded table that they do not have is reported.
 
     Raises:
         Refusal: a glob matches nothing in the logs.
         OSError, BinlogError: a log cannot be read.
     """
-    if names.is_open:
+    if not names:
         return
     from binlogio.replay.start_position import unknown_names  # noqa: PLC0415 - needed by some selections only
 
     unknown = unknown_names(logs, keyring, names)
     if unknown is None:
         return
-    option, what = ("--database", "database") if unknown.kind == "schema" else ("--table", "table")
+    what = "database" if unknown.kind == "schema" else "table"
+    option = "--exclude-table" if unknown.kind == "excluded table" else f"--{what}"
     more = ", ..." if len(unknown.names) > len(unknown.nearest) else ""
     several = f"; repeat {option} for several {what}s" if "," in unknown.glob else ""
-    hint = f"; leave out the option to select all {what}s{several}" if is_option else ""
-    raise Refusal(
+    text = (
         f"{f'{option} ' if is_option else ''}{unknown.glob}: no event of the logs matches this {what}, found"
-        f" {', '.join(unknown.nearest) + more or 'no rows'} (names are case-sensitive{hint})"
+        f" {', '.join(unknown.nearest) + more or 'no rows'} (names are case-sensitive"
     )
+    if unknown.kind == "excluded table":
+        say(f"warning: {text})")
+        return
+    raise Refusal(text + (f"; leave out the option to select all {what}s{several})" if is_option else ")"))
 
 
 def say_columns(rows: RowChoice | None) -> bool:
@@ -389,12 +393,6 @@ def say_columns(rows: RowChoice | None) -> bool:
     for (table, column), count in sorted(rows.undecided.items()):
         say(undecided_text(table, column, count))
     return False
-
-
-def say_unmatched(patterns: tuple[str, ...]) -> None:
-    """Report table globs without a match."""
-    for pattern in patterns:
-        say(f"warning: no event that was read matches {pattern}, given as --table or --exclude-table")
 
 
 def _parse_position(

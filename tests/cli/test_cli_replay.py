@@ -304,24 +304,3 @@ def test_options_that_cannot_be_read_are_wrong_usage(tmp_path: Path) -> None:
         result = run(tmp_path, option, value, FULL_METADATA)
 
         assert result.exit_code == 2
-
-
-@pytest.mark.parametrize("command", ["replay", "undo"])
-@pytest.mark.parametrize("is_stream", [False, True])
-def test_filter_that_matches_nothing_is_named(command: str, is_stream: bool, tmp_path: Path) -> None:
-    """A misspelt --exclude-table, and for a stream a misspelt --table, is reported at the end."""
-    log = MARIADB / "gtid" / "binlog.000001"
-    output = (
-        ["--to", "dry-run:"] if command == "replay" else ["--on-statement", "skip", "--output", str(tmp_path / "x")]
-    )
-    options = ["--exclude-table", "corpus.tt"]
-    if is_stream:
-        options += ["--table", "copus.*", "--table", "*"]
-    result = CliRunner().invoke(
-        cli, [command, *output, *options, "-" if is_stream else str(log)], input=log.read_bytes() if is_stream else None
-    )
-
-    assert result.exit_code == 0, result.output
-    assert "warning: no event that was read matches corpus.tt" in result.stderr
-    assert ("matches copus.*" in result.stderr) == is_stream
-    assert "matches *," not in result.stderr

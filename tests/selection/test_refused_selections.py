@@ -84,6 +84,16 @@ def test_selection_is_refused_by_every_command(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", [one for one in COMMANDS if one != "history"])
+def test_excluded_table_that_the_logs_do_not_have_is_reported_by_every_command(name: str, tmp_path: Path) -> None:
+    result = run(name, tmp_path, "--exclude-table", "shop.order")
+
+    assert result.exit_code == 0
+    assert "warning: --exclude-table shop.order: no event of the logs matches this table, found shop.orders" in (
+        result.stderr
+    )
+
+
 @pytest.mark.parametrize("name", [one for one in COMMANDS if one not in ("dump as SQL", "history", "grep")])
 def test_condition_on_columns_that_no_table_has_is_refused_by_every_command(name: str, tmp_path: Path) -> None:
     result = run(name, tmp_path, "--where", "TOTAL > 1", "-T", "shop.orders")

@@ -176,7 +176,6 @@ def replay(
     summary.keeps_gtids = progress.gtids is not None
     summary.is_behind = bool(summary.skipped_groups) and not summary.groups and continuity.is_behind
     summary.unfinished = transactions.unfinished
-    summary.unmatched = transactions.unmatched
     summary.prepared = transactions.prepared_count
     summary.position = coordinator.low
     return summary

@@ -59,7 +59,7 @@ class UndoSummary:
     `rolled_back_events` were rolled back by the source, but its tables without transactions keep these changes.
     `sequence_events` are those of MariaDB's sequences, which are not reversed. `lost_cascades` counts rows events by
     their table and the child table whose rows a foreign key changed with them: the log does not have these rows.
-    `filtered_groups`, `prepared`, `unfinished`, `unmatched` and `missing` as in `ReplaySummary`.
+    `filtered_groups`, `prepared`, `unfinished` and `missing` as in `ReplaySummary`.
     """
 
     transactions: int = 0
@@ -73,7 +73,6 @@ class UndoSummary:
     lost_cascades: Counter[tuple[str, str]] = field(default_factory=Counter)
     prepared: int = 0
     unfinished: bool = False
-    unmatched: tuple[str, ...] = ()
     missing: list[str] = field(default_factory=list)
 
 
@@ -212,7 +211,6 @@ def undo(
         raise
     ready.summary.missing += missing + transactions.missing
     ready.summary.unfinished = transactions.unfinished
-    ready.summary.unmatched = transactions.unmatched
     ready.summary.prepared = transactions.prepared_count
     return ready
 

@@ -24,7 +24,6 @@ from binlogio_cli.selection import (
     replay_filter,
     rewrite_option,
     say_columns,
-    say_unmatched,
     selection_options,
 )
 
@@ -172,5 +171,4 @@ def _report(summary: CopySummary, paths: list[str], options: CopyOptions) -> Non
         say(f"{summary.repeated} GTIDs occur twice: a log was given twice, or the order of the logs is wrong")
     for place in summary.unfinished:
         say(f"{place.file}: at {place.offset}: the log ends in the middle of an event group, which is not copied")
-    say_unmatched(summary.unmatched)
     say_columns(options.wanted.rows)

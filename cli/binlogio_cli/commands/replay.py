@@ -36,7 +36,6 @@ from binlogio_cli.selection import (
     replay_filter,
     rewrite_option,
     say_columns,
-    say_unmatched,
     selection_options,
 )
 
@@ -328,7 +327,6 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
             "the server has executed the GTIDs of all event groups, so nothing was applied; --gtids new "
             "applies them again with new GTIDs"
         )
-    say_unmatched(summary.unmatched)
     say_torn_tails(reader)
     if summary.unfinished:
         say("the log ends in the middle of an event group, which was not applied")

@@ -27,7 +27,6 @@ from binlogio_cli.selection import (
     replay_filter,
     rewrite_option,
     say_columns,
-    say_unmatched,
     selection_options,
 )
 
@@ -291,7 +290,6 @@ def _report(summary: UndoSummary, reader: BinlogReader) -> None:
             f"warning: {count} rows events of {parent} changed rows of {child} by a foreign key, which the source does"
             f" not log: these rows of {child} are not reversed"
         )
-    say_unmatched(summary.unmatched)
     say_torn_tails(reader)
     if summary.unfinished:
         say("the log ends in the middle of an event group, which is not undone")
