@@ -55,13 +55,13 @@ def opened_search(
         stream.flush()
 
 
-def change_json(one: RowVersion | HistoryStatement) -> str:
-    """Return a change or a statement as a line of JSON."""
+def change_json(one: RowVersion | HistoryStatement, zone: tzinfo) -> str:
+    """Return a change or a statement as a line of JSON, with times in `zone`."""
     values: dict[str, Any] = {"kind": "change" if isinstance(one, RowVersion) else "statement", **asdict(one)}
     values.pop("columns", None)
     for name in ("timestamp", "commit_timestamp"):
         moment: datetime | None = values.get(name)
-        values[name] = None if moment is None else moment.isoformat()
+        values[name] = None if moment is None else moment.astimezone(zone).isoformat()
     for name in ("before", "after"):
         if values.get(name) is not None:
             values[name] = json.loads(values[name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
 from typing import Final
 
 KIB: Final = 1024
@@ -18,9 +18,15 @@ def size_text(size: float) -> str:
     raise AssertionError
 
 
-def moment_text(seconds: float) -> str:
-    """Format seconds since 1970 as a UTC time."""
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+def moment_text(seconds: float, zone: tzinfo = timezone.utc) -> str:
+    """Format seconds since 1970 as a time in a zone."""
+    return datetime.fromtimestamp(seconds, zone).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def zone_text(zone: tzinfo) -> str:
+    """Return the name of a time zone; for local time, with its current offset from UTC."""
+    name = zone if isinstance(zone, timezone) else getattr(zone, "key", None)
+    return str(name) if name else datetime.now(zone).strftime("local time (UTC%z)")
 
 
 def duration_text(microseconds: int) -> str:

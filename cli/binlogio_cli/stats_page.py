@@ -9,10 +9,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.storage.index_file import base_name
-from binlogio_cli.quantities import KIB, duration_text, moment_text, size_text, width_text
+from binlogio_cli.quantities import KIB, duration_text, moment_text, size_text, width_text, zone_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import tzinfo
 
     from binlogio.archive.stats import ArchiveStats, TimeStats, TransactionStats
 
@@ -56,20 +57,20 @@ _VALUE_WIDTH: Final = 210
 _LONGEST_NAME: Final = 40
 
 
-def page_of(stats: ArchiveStats) -> str:
-    """Return the page of the statistics."""
-    return "\n".join(_page(stats)) + "\n"
+def page_of(stats: ArchiveStats, zone: tzinfo) -> str:
+    """Return the page of the statistics, with times in `zone`."""
+    return "\n".join(_page(stats, zone)) + "\n"
 
 
-def _page(stats: ArchiveStats) -> Iterator[str]:
+def _page(stats: ArchiveStats, zone: tzinfo) -> Iterator[str]:
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>Binary logs: {stats.transactions:,} transactions</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
     yield "<h1>Binary logs</h1>"
     if stats.first_time is not None and stats.last_time is not None:
-        yield f"<p>{moment_text(stats.first_time)} to {moment_text(stats.last_time)} UTC</p>"
+        yield f"<p>{moment_text(stats.first_time, zone)} to {moment_text(stats.last_time, zone)}, {zone_text(zone)}</p>"
     yield from _facts(stats)
-    yield from _times(stats)
+    yield from _times(stats, zone)
     tables = stats.tables[:_MOST_BARS]
     yield "<h2>Tables by bytes of rows</h2>"
     yield _operations_key()
@@ -86,9 +87,9 @@ def _page(stats: ArchiveStats) -> Iterator[str]:
     yield "<h2>Event types by bytes</h2>"
     types = [one for one in stats.types if one.bytes][:_MOST_BARS]
     yield _bars([(one.type, (0, one.bytes, 0), f"{size_text(one.bytes)}, {one.events:,} events") for one in types])
-    yield from _transactions("Biggest transactions", stats.biggest)
-    yield from _transactions("Transactions with most rows", [one for one in stats.most_rows if one.rows])
-    yield from _transactions("Longest transactions", [one for one in stats.longest if one.duration_us])
+    yield from _transactions("Biggest transactions", stats.biggest, zone)
+    yield from _transactions("Transactions with most rows", [one for one in stats.most_rows if one.rows], zone)
+    yield from _transactions("Longest transactions", [one for one in stats.longest if one.duration_us], zone)
     if stats.threads:
         yield "<h2>Threads by bytes</h2>"
         yield from _table(
@@ -125,7 +126,7 @@ def _facts(stats: ArchiveStats) -> Iterator[str]:
     yield "</div>"
 
 
-def _times(stats: ArchiveStats) -> Iterator[str]:
+def _times(stats: ArchiveStats, zone: tzinfo) -> Iterator[str]:
     """Yield the charts over time: rows by operation, bytes, and lag."""
     if not stats.buckets:
         return
@@ -133,9 +134,11 @@ def _times(stats: ArchiveStats) -> Iterator[str]:
     if any(one.inserts or one.updates or one.deletes for one in stats.buckets):
         yield f"<h2>Rows changed per {width}</h2>"
         yield _operations_key()
-        yield _columns(stats, [(one, (one.inserts, one.updates, one.deletes)) for one in stats.buckets], _count_text)
+        yield _columns(
+            stats, [(one, (one.inserts, one.updates, one.deletes)) for one in stats.buckets], _count_text, zone
+        )
     yield f"<h2>Bytes logged per {width}</h2>"
-    yield _columns(stats, [(one, (0, one.bytes, 0)) for one in stats.buckets], size_text)
+    yield _columns(stats, [(one, (0, one.bytes, 0)) for one in stats.buckets], size_text, zone)
     if stats.lag is not None:
         yield f"<h2>Largest replication lag per {width}</h2>"
         yield (
@@ -143,7 +146,7 @@ def _times(stats: ArchiveStats) -> Iterator[str]:
             f" {duration_text(stats.lag.median_us)}, most {duration_text(stats.lag.most_us)}</p>"
         )
         lags = [(one, (0, 0, one.most_lag_us)) for one in stats.buckets]
-        yield _columns(stats, lags, lambda value: duration_text(int(value)))
+        yield _columns(stats, lags, lambda value: duration_text(int(value)), zone)
 
 
 def _operations_key() -> str:
@@ -155,7 +158,9 @@ def _count_text(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def _columns(stats: ArchiveStats, values: Sequence[tuple[TimeStats, tuple[int, int, int]]], text: Any) -> str:
+def _columns(
+    stats: ArchiveStats, values: Sequence[tuple[TimeStats, tuple[int, int, int]]], text: Any, zone: tzinfo
+) -> str:
     """Return a chart of stacked columns over time."""
     first, bucket_s = stats.buckets[0].begin, stats.bucket_s
     count = (stats.buckets[-1].begin - first) // bucket_s + 1
@@ -170,7 +175,7 @@ def _columns(stats: ArchiveStats, values: Sequence[tuple[TimeStats, tuple[int, i
     for bucket, amounts in values:
         x = _LEFT + (bucket.begin - first) // bucket_s * step
         y = float(_TOP + high)
-        title = f"{moment_text(bucket.begin)}: {' / '.join(text(amount) for amount in amounts if amount) or '0'}"
+        title = f"{moment_text(bucket.begin, zone)}: {' / '.join(text(amount) for amount in amounts if amount) or '0'}"
         parts.append(f"<g><title>{escape(title)}</title>")
         for color, amount in zip(("one", "two", "three"), amounts, strict=True):
             if amount:
@@ -180,7 +185,7 @@ def _columns(stats: ArchiveStats, values: Sequence[tuple[TimeStats, tuple[int, i
                 parts.append(f'<rect class="{color}" x="{x:.2f}" y="{y:.2f}" width="{wide:.2f}" height="{tall:.2f}"/>')
         parts.append("</g>")
     for number in range(0, count, max(1, -(-count // 6))):
-        shown = moment_text(first + number * bucket_s)
+        shown = moment_text(first + number * bucket_s, zone)
         shown = shown[11:] if count * bucket_s <= 86400 else shown[5:16]
         x = _LEFT + (number + 0.45) * step
         anchor = "start" if number == 0 and step < 60 else "middle"
@@ -224,12 +229,12 @@ def _bars(rows: Sequence[tuple[str, tuple[int, int, int], str]]) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _transactions(title: str, found: Sequence[TransactionStats]) -> Iterator[str]:
+def _transactions(title: str, found: Sequence[TransactionStats], zone: tzinfo) -> Iterator[str]:
     if not found:
         return
     yield f"<h2>{title}</h2>"
     yield from _table(
-        ("Log", "From", "Bytes", "Rows", "Duration", "Time (UTC)", "Thread", "GTID"),
+        ("Log", "From", "Bytes", "Rows", "Duration", "Time", "Thread", "GTID"),
         [
             (
                 base_name(one.file),
@@ -237,7 +242,7 @@ def _transactions(title: str, found: Sequence[TransactionStats]) -> Iterator[str
                 size_text(one.bytes),
                 one.rows,
                 duration_text(one.duration_us),
-                moment_text(one.time),
+                moment_text(one.time, zone),
                 "" if one.thread_id is None else str(one.thread_id),
                 one.gtid or "",
             )

@@ -75,7 +75,7 @@ def command(
             if len(gtids) <= _FEW:
                 gtids[one.gtid] = None
             if form == "json":
-                stream.write(change_json(one))
+                stream.write(change_json(one, output_zone()))
             else:
                 stream.write_all(change_text(one, output_zone(), names_table=True))
     count = summary.versions or "no"

@@ -96,7 +96,7 @@ def command(
         try:
             for one in row_history(logs, table, key, options, note=say, summary=summary):
                 if form == "json":
-                    stream.write(change_json(one))
+                    stream.write(change_json(one, output_zone()))
                 else:
                     stream.write_all(change_text(one, output_zone()))
             if not (summary.rows_compared or summary.statements):  # an index is not read for all tables

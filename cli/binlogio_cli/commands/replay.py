@@ -23,7 +23,7 @@ from binlogio.replay import ReplaySummary, WorkerStates, replay
 from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
-from binlogio_cli.messages import DAMAGE, OK, say, say_missing, say_torn_tails
+from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, say, say_missing, say_torn_tails
 from binlogio_cli.options import ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched
@@ -307,6 +307,8 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
     ):
         if count:
             click.echo(f"{count} {what}")
+    if summary.filtered_groups and not (summary.groups or summary.skipped_groups):
+        say(NOTHING_SELECTED)
     if summary.position is not None:
         click.echo(f"position: {safe(summary.position.file)} {summary.position.offset}")
     if summary.incomplete_inserts:

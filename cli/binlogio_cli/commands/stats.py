@@ -15,13 +15,14 @@ from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, say, say_gaps
 from binlogio_cli.options import OutputPath, definitions_file, definitions_option, format_option
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
-from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text
+from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text, zone_text
 from binlogio_cli.quoting import json_text, safe
 from binlogio_cli.selection import (
     check_selected,
     earlier_definitions,
     files_argument,
     keyring_option,
+    output_zone,
     row_choice,
     say_columns,
     selection_options,
@@ -29,6 +30,7 @@ from binlogio_cli.selection import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import tzinfo
 
     from binlogio.archive.stats import ArchiveStats, TransactionStats
     from binlogio.schema.given import GivenDefinitions
@@ -76,7 +78,7 @@ def command(
     transaction at the end of a log is named, and not counted. Exits with 1 if damage was skipped.
 
     With options that select, it counts transactions with a selected change, with all their events and bytes, and the
-    selected rows. Times in the output are UTC.
+    selected rows. Times in the output are in --time-zone.
     """
     if html is not None:
         output, form = html, "html"
@@ -110,19 +112,19 @@ def command(
         if form == "html":
             from binlogio_cli.stats_page import page_of  # noqa: PLC0415 - needed for this option only
 
-            file.write(page_of(stats))
+            file.write(page_of(stats, output_zone()))
         elif form == "json":
             file.write(json_text(asdict(stats), indent=1) + "\n")
         else:
-            file.write("\n".join(_lines(stats)) + "\n")
+            file.write("\n".join(_lines(stats, output_zone())) + "\n")
     return DAMAGE if stats.warnings or not are_compared else code
 
 
-def _lines(stats: ArchiveStats) -> Iterator[str]:
+def _lines(stats: ArchiveStats, zone: tzinfo) -> Iterator[str]:
     logs = "1 log" if stats.logs == 1 else f"{stats.logs:,} logs"
     yield f"{logs}, {size_text(stats.bytes)}, {stats.transactions:,} transactions"
     if stats.first_time is not None and stats.last_time is not None:
-        yield f"{moment_text(stats.first_time)} to {moment_text(stats.last_time)} UTC"
+        yield f"{moment_text(stats.first_time, zone)} to {moment_text(stats.last_time, zone)}, {zone_text(zone)}"
     yield from _table(
         "Tables",
         ("table", "inserts", "updates", "deletes", "row bytes", "transactions"),
@@ -143,15 +145,22 @@ def _lines(stats: ArchiveStats) -> Iterator[str]:
     )
     yield from _table(
         f"Time, by {width_text(stats.bucket_s)}",
-        ("from (UTC)", "transactions", "inserts", "updates", "deletes", "bytes"),
+        ("from", "transactions", "inserts", "updates", "deletes", "bytes"),
         [
-            (moment_text(one.begin), one.transactions, one.inserts, one.updates, one.deletes, size_text(one.bytes))
+            (
+                moment_text(one.begin, zone),
+                one.transactions,
+                one.inserts,
+                one.updates,
+                one.deletes,
+                size_text(one.bytes),
+            )
             for one in stats.buckets
         ],
     )
-    yield from _transactions("Biggest transactions", stats.biggest)
-    yield from _transactions("Transactions with most rows", [one for one in stats.most_rows if one.rows])
-    yield from _transactions("Longest transactions", [one for one in stats.longest if one.duration_us])
+    yield from _transactions("Biggest transactions", stats.biggest, zone)
+    yield from _transactions("Transactions with most rows", [one for one in stats.most_rows if one.rows], zone)
+    yield from _transactions("Longest transactions", [one for one in stats.longest if one.duration_us], zone)
     yield from _table(
         "Threads",
         ("thread", "transactions", "rows", "bytes"),
@@ -171,10 +180,10 @@ def _lines(stats: ArchiveStats) -> Iterator[str]:
     )
 
 
-def _transactions(title: str, found: Sequence[TransactionStats]) -> Iterator[str]:
+def _transactions(title: str, found: Sequence[TransactionStats], zone: tzinfo) -> Iterator[str]:
     return _table(
         title,
-        ("file", "from", "bytes", "rows", "duration", "time (UTC)", "GTID"),
+        ("file", "from", "bytes", "rows", "duration", "time", "GTID"),
         [
             (
                 base_name(one.file),
@@ -182,7 +191,7 @@ def _transactions(title: str, found: Sequence[TransactionStats]) -> Iterator[str
                 size_text(one.bytes),
                 one.rows,
                 duration_text(one.duration_us),
-                moment_text(one.time),
+                moment_text(one.time, zone),
                 one.gtid or "",
             )
             for one in found

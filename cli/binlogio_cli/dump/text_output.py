@@ -52,7 +52,8 @@ from binlogio_cli.dump.statement_text import (
     timestamp,
     user_var,
 )
-from binlogio_cli.dump.titles import gtid_flags, rows_flags, short_time, title, utc_time, xid_of, zone_text
+from binlogio_cli.dump.titles import gtid_flags, rows_flags, short_time, title, utc_time, xid_of
+from binlogio_cli.quantities import zone_text
 from binlogio_cli.quoting import bytes_literal, hexdump, identifier, safe, string_literal, table_name
 
 if TYPE_CHECKING:

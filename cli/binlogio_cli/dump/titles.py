@@ -32,12 +32,6 @@ def short_time(seconds: int, zone: tzinfo) -> str:
     return datetime.fromtimestamp(seconds, zone).strftime("%y%m%d %H:%M:%S")
 
 
-def zone_text(zone: tzinfo) -> str:
-    """Return the name of a time zone; for local time, with its current offset from UTC."""
-    name = "UTC" if zone is timezone.utc else getattr(zone, "key", None)
-    return str(name) if name else datetime.now(zone).strftime("local time (UTC%z)")
-
-
 def iso_time(microseconds: int, zone: tzinfo = timezone.utc, separator: str = "T") -> str:
     """Format microseconds since 1970 as ISO 8601; a value beyond the calendar is returned as a number."""
     try:
