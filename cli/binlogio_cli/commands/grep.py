@@ -71,16 +71,20 @@ def command(
     with opened_search(files, selection, reading, output, force=force, quiet=quiet) as (logs, stream, options):
         wants = selection.names.wants
         gtids: dict[str | None, None] = {}
+        is_prepared = False
         for one in find_changes(logs, text, SearchOptions(**options), wants=wants, note=say, summary=summary):
             if len(gtids) <= _FEW:
                 gtids[one.gtid] = None
+            is_prepared |= one.outcome == "prepare"
             if form == "json":
                 stream.write(change_json(one, output_zone()))
             else:
                 stream.write_all(change_text(one, output_zone(), names_table=True))
     count = summary.versions or "no"
     say(f"{count} changes match in {summary.logs_read} logs; {summary.rows_compared} changes were compared")
-    if gtids and None not in gtids and len(gtids) <= _FEW:
+    if is_prepared:
+        say("for an undo of changes with `outcome: prepare`, select the GTID of the XA COMMIT, if there is one")
+    elif gtids and None not in gtids and len(gtids) <= _FEW:
         undo = ["binlogio", "undo", "--include-gtids", ",".join(map(str, gtids)), "--preview", *files]
         which = "this transaction" if len(gtids) == 1 else "these transactions"
         say(f"what an undo of {which} would change: {shlex.join(undo)}")
