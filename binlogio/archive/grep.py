@@ -1,6 +1,7 @@
 """Finds row changes in an archive of logs, all of them or those whose values match a condition.
 
 `find_changes` first reads only the columns of the condition in all logs, and then all columns of the matching changes.
+`find_statements` finds what the logs have as text.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime, timezone
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -15,17 +17,23 @@ import numpy as np
 import pyarrow as pa
 
 from binlogio.archive.found_rows import MatchReader, RowMatch, SearchOptions, SearchSummary, changes_in, no_note
+from binlogio.archive.history import HistoryStatement
 from binlogio.archive.row_keys import PRIMARY_KEY
 from binlogio.archive.statements import LogStatements
 from binlogio.columnar.record_types import column_names
 from binlogio.dotted_names import dotted_name
+from binlogio.events.query import QueryEvent
+from binlogio.format.groups import frames_changes
 from binlogio.selection.row_condition import RowCondition, undecided_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from binlogio.archive.found_rows import RowVersion
+    from binlogio.format.groups import EventGroup
+    from binlogio.reader import BinlogReader
     from binlogio.rows.plan import TablePlan
+    from binlogio.selection.selection import Selection
     from binlogio.storage.log_file import LogFile
 
 
@@ -66,6 +74,34 @@ def find_changes(
         for one in changes_in(log, reader, matcher, statements, note or no_note):
             yield matcher.with_key(one)
     matcher.finish(note or no_note)
+
+
+def find_statements(reader: BinlogReader, selection: Selection) -> Iterator[tuple[int, HistoryStatement]]:
+    """Yield the selected statements (DDL, and changes logged as text), each with the offset of its event group.
+
+    Raises:
+        BinlogError: a log is damaged.
+        OSError: a log cannot be read.
+    """
+    reader.choose(selection.of_groups)
+    for group in reader.groups():
+        for event in group:
+            if not isinstance(event, QueryEvent) or frames_changes(event.sql):
+                continue
+            if selection.wants_statement(event.schema, event.sql):
+                yield group.begin, _statement_of(reader.position.file, group, event)
+
+
+def _statement_of(file: str, group: EventGroup, event: QueryEvent) -> HistoryStatement:
+    return HistoryStatement(
+        file=file,
+        pos=event.header.offset,
+        timestamp=datetime.fromtimestamp(event.header.timestamp, timezone.utc),
+        server_id=event.header.server_id,
+        gtid=None if group.gtid is None else str(group.gtid),
+        schema=event.schema or None,
+        sql=event.sql.decode("utf-8", "backslashreplace"),
+    )
 
 
 class _ConditionMatcher:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -148,6 +149,37 @@ def test_changes_that_were_rolled_back_have_their_outcome() -> None:
     assert sum("outcome: rollback to savepoint" in line for line in lines) == 1
     assert sum("outcome: prepare" in line for line in lines) == 1
     assert sum("  INSERT  " in line and "outcome:" not in line for line in lines) == 1
+
+
+def test_statements_are_shown_without_a_condition_and_how_to_restore_what_was_before_the_last() -> None:
+    log = str(MYSQL / "incident")
+    result = CliRunner().invoke(cli, ["grep", "-T", "shop.customers", "--json", log])
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    places = [(one["file"], one["pos"]) for one in found]
+    place = re.search(r"--stop-position (\S+)", result.stderr)
+    assert place is not None
+    replayed = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", "--stop-position", place[1], log])
+
+    assert places == sorted(places)
+    assert [one["sql"].split()[0] for one in found if one["kind"] == "statement"] == ["CREATE", "DROP"]
+    assert found[-1]["sql"].startswith("DROP TABLE")
+    assert replayed.exit_code == 0, replayed.stderr
+    assert "position: binlog.000002 2619" in replayed.stdout
+    assert f"--exclude-gtids {found[-1]['gtid']}" in result.stderr
+
+
+def test_changes_before_damage_are_shown_with_statements(tmp_path: Path) -> None:
+    """As without statements."""
+    data = bytearray((MYSQL / "incident" / "binlog.000002").read_bytes())
+    data[2700] ^= 1  # in the DROP TABLE
+    log = tmp_path / "binlog.000002"
+    log.write_bytes(data)
+    plain = CliRunner().invoke(cli, ["grep", "id > 0", "--json", str(log)])
+    both = CliRunner().invoke(cli, ["grep", "--json", str(log)])
+
+    assert plain.exit_code == both.exit_code != 0
+    assert plain.stdout == both.stdout != ""
+    assert "2696" in both.stderr
 
 
 def test_without_a_condition_every_selected_change_is_shown() -> None:

@@ -9,12 +9,17 @@ import os
 import shlex
 from dataclasses import replace
 from glob import glob
-from typing import TYPE_CHECKING, Final
+from heapq import merge
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from binlogio.archive.found_rows import SearchOptions, SearchSummary
-from binlogio.archive.grep import find_changes
+from binlogio.archive.found_rows import RowVersion, SearchOptions, SearchSummary
+from binlogio.archive.grep import find_changes, find_statements
+from binlogio.archive.history import HistoryStatement
+from binlogio.errors import BinlogError
+from binlogio.options import ReadOptions
+from binlogio.reader import BinlogReader
 from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import DAMAGE, Refusal, say, say_gaps
 from binlogio_cli.options import INPUT_PATH, format_option
@@ -22,7 +27,10 @@ from binlogio_cli.output import STDOUT, force_option, output_option, quiet_optio
 from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from binlogio.selection.selection import Selection
+    from binlogio.storage import LogFile
     from binlogio_cli.selection import Reading
 
 _FEW: Final = 3  # transactions for which the next command is shown
@@ -56,11 +64,11 @@ def command(
     selection: Selection,
     reading: Reading,
 ) -> int:
-    """Show the row changes in FILES (paths, directories, URIs), or those whose values before or after match CONDITION.
+    """Show the changes in FILES (paths, directories, URIs), or the row changes that match CONDITION before or after.
 
     CONDITION compares columns with values, as WHERE in SQL: id = 42 AND (total > 10 OR note LIKE '%x%'); before.total
     is the value before the change. Tables without these columns are skipped. Of rows that do not match, only the
-    columns of the condition are decoded.
+    columns of the condition are decoded. Without a condition and --operation, statements (DDL) are shown as well.
     """
     text, files = _condition_and_files(arguments)
     if selection.condition is not None:
@@ -72,16 +80,28 @@ def command(
         wants = selection.names.wants
         gtids: dict[str | None, None] = {}
         is_prepared = False
-        for one in find_changes(logs, text, SearchOptions(**options), wants=wants, note=say, summary=summary):
-            if len(gtids) <= _FEW:
+        found: Iterator[RowVersion | HistoryStatement]
+        found = find_changes(logs, text, SearchOptions(**options), wants=wants, note=say, summary=summary)
+        statements = _Statements(logs, selection, options) if text is None and selection.operations is None else None
+        if statements is not None:
+            order = {log.name: number for number, log in enumerate(logs)}
+            found = merge(found, statements, key=lambda one: (order[one.file], one.pos))
+        for one in found:
+            if isinstance(one, HistoryStatement):
+                summary.statements += 1
+            elif len(gtids) <= _FEW:
                 gtids[one.gtid] = None
-            is_prepared |= one.outcome == "prepare"
+            is_prepared |= isinstance(one, RowVersion) and one.outcome == "prepare"
             if form == "json":
                 stream.write(change_json(one, output_zone()))
             else:
                 stream.write_all(change_text(one, output_zone(), names_table=True))
     count = summary.versions or "no"
+    if summary.statements:
+        count = f"{summary.statements} statements and {count}"
     say(f"{count} changes match in {summary.logs_read} logs; {summary.rows_compared} changes were compared")
+    if statements is not None:
+        statements.finish(files)
     if is_prepared:
         say("for an undo of changes with `outcome: prepare`, select the GTID of the XA COMMIT, if there is one")
     elif gtids and None not in gtids and len(gtids) <= _FEW:
@@ -90,6 +110,42 @@ def command(
         say(f"what an undo of {which} would change: {shlex.join(undo)}")
     code = say_gaps(logs, options["keyring"])
     return code if summary.is_complete else DAMAGE
+
+
+class _Statements:
+    """The selected statements of logs, as an iterator. Damage ends it; `damage` is raised after the changes before."""
+
+    def __init__(self, logs: list[LogFile], selection: Selection, options: dict[str, Any]) -> None:
+        kept = {name: options[name] for name in ("verify_checksum", "limits")}
+        read = ReadOptions(start_offset=selection.start_offset, stop_offset=selection.stop_offset, **kept)
+        self._reader = BinlogReader(logs, read, keyring=options["keyring"])
+        self._selection = selection
+        self._last: tuple[int, HistoryStatement] | None = None
+        self.damage: BinlogError | None = None
+
+    def __iter__(self) -> Iterator[HistoryStatement]:
+        with self._reader as reader:
+            try:
+                for found in find_statements(reader, self._selection):
+                    self._last = found
+                    yield found[1]
+            except BinlogError as exc:
+                self.damage = exc
+
+    def finish(self, files: tuple[str, ...]) -> None:
+        """Say how logs are replayed up to the last statement, or without it.
+
+        Raises:
+            BinlogError: a log is damaged.
+        """
+        if self.damage is not None:
+            raise self.damage
+        if self._last is not None:
+            begin, one = self._last
+            replay = ["binlogio", "replay", "--to", "mysql://USER@HOST/", "--stop-position", f"{one.file}:{begin}"]
+            say(f"a replay up to just before the last statement: {shlex.join([*replay, *files])}")
+            if one.gtid is not None:
+                say(f"a replay without it: the same with --exclude-gtids {one.gtid} instead of --stop-position")
 
 
 def _condition_and_files(arguments: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
