@@ -32,11 +32,12 @@ from binlogio._kernel.event_scanner cimport (
     GROUP_WANTED, Group, GroupFilter, GtidFields, RowsEvent, gtid_fields, inflate_block, inflate_images, read_frame, read_group,
 )
 from binlogio._kernel.json.strings cimport append_ascii_json, append_json_string
-from binlogio._kernel.primitives cimport MOST_TEXT, Memory, crc32, is_utf8
+from binlogio._kernel.primitives cimport MOST_TEXT, Memory, is_utf8
 from binlogio._kernel.row_decoder cimport ImageText
 from binlogio._kernel.scan.event_types cimport (
     is_compressed_rows, is_plain_rows, is_xa_prepare, size_before_sql, sql_may_define,
 )
+from binlogio._kernel.scan.frames cimport F_BAD_SIZE, F_NEED_DATA, Frame, frame_at, is_intact, shift_of
 from binlogio._kernel.scan.groups cimport (
     G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
 )
@@ -125,12 +126,9 @@ cdef int[21] VARIABLE_SIZES  # bytes of the value, by status variable code; -1: 
 VARIABLE_SIZES[:] = [4, 8, -1, 4, 6, -1, -1, 2, 2, 8, 4, -1, 0, 3, 8, 8, 1, 8, 2, 1, 1]
 
 cdef struct Event:
-    const uint8_t* head
-    const uint8_t* body
-    const uint8_t* end  # end of the body; the checksum follows
-    int64_t offset, size
+    Frame frame
+    int64_t offset
     int64_t inner  # index of the event in its transaction payload; -1 outside a payload
-    int code
     bint has_checksum
 
 cdef struct Session:
@@ -429,9 +427,8 @@ cdef class EventTexts:
         """
         cdef Memory out = self.out
         cdef Event event
-        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
         cdef int64_t begin = at
-        cdef uint32_t log_pos
+        cdef int status
         cdef Run run
         run.first = run.group.place = G_TRANSACTION if self.inside else G_OUTSIDE
         run.statement = BETWEEN_STATEMENTS
@@ -454,25 +451,18 @@ cdef class EventTexts:
         self._next_statement()
         event.has_checksum, event.inner = checksum, -1
         while offset < stop and good_size < MOST_TEXT_AT_ONCE:
-            if data.shape[0] - at < HEADER_SIZE + tail:
+            status = frame_at(&event.frame, run.limit - (data.shape[0] - at), data.shape[0] - at, checksum)
+            if event.frame.size and (event.frame.size > BIG_EVENT_SIZE or not self.taken[event.frame.code]):
+                break
+            if status == F_NEED_DATA:
                 self.needs_data = True
                 break
-            event.head = &data[at]
-            event.size = u32(event.head + 9)
-            event.code = event.head[4]
-            if event.size < HEADER_SIZE + tail or event.size > BIG_EVENT_SIZE or not self.taken[event.code]:
-                break
-            if event.size > data.shape[0] - at:
-                self.needs_data = True
-                break
-            event.body = event.head + HEADER_SIZE
-            event.end = event.head + event.size - tail
             event.offset = offset
-            if checksum and verify and crc32(0, event.head, event.size - CHECKSUM_SIZE) != u32(event.end):
+            if status == F_BAD_SIZE or checksum and verify and not is_intact(&event.frame):
                 break
             if run.group.place == G_OUTSIDE:
                 if self.chosen is not None and self.chosen.answer(
-                        <uint8_t>event.code, event.head, event.body, event.end) != GROUP_WANTED:
+                        <uint8_t>event.frame.code, event.frame.head, event.frame.body, event.frame.end) != GROUP_WANTED:
                     break
                 run.shown = not self.chooses_tables
                 run.group_mark, run.before = out.size, self.session
@@ -480,12 +470,10 @@ cdef class EventTexts:
                 self.rows_statement = None
             if not self._take(out, &event, &run):
                 break
-            follow_body(&run.group, event.code, event.body, event.end)
-            log_pos = u32(event.head + 13)
-            if log_pos:
-                shift = log_pos - <uint32_t>offset - <uint32_t>event.size
-            at += event.size
-            offset += event.size
+            follow_body(&run.group, event.frame.code, event.frame.body, event.frame.end)
+            shift = shift_of(&event.frame, offset, shift)
+            at += event.frame.size
+            offset += event.frame.size
             if run.group.place == run.first and run.statement == BETWEEN_STATEMENTS:
                 good_at, good_size, good_shift, good_session = at, out.size, shift, self.session
                 good_statement = self.rows_statement
@@ -502,7 +490,7 @@ cdef class EventTexts:
 
     cdef bint _take(self, Memory out, Event* event, Run* run) except -1:
         """Append the text of an event, if it is selected. Returns False if Python has to format it."""
-        cdef int code = event.code
+        cdef int code = event.frame.code
         cdef int place = run.group.place
         cdef TextTable table
         cdef Group group
@@ -514,10 +502,10 @@ cdef class EventTexts:
             run.statement = IN_STATEMENT
             return self._table_map(out, event)
         if is_plain_rows(code) or is_compressed_rows(code):
-            if run.statement != IN_STATEMENT or event.end - event.body < 8:
+            if run.statement != IN_STATEMENT or event.frame.end - event.frame.body < 8:
                 return False
-            table = self.slots[u48(event.body) & (SLOTS - 1)]
-            if table is None or table.table_id != u48(event.body) or table.statement != self.statement:
+            table = self.slots[u48(event.frame.body) & (SLOTS - 1)]
+            if table is None or table.table_id != u48(event.frame.body) or table.statement != self.statement:
                 return False
             if not self.chooses_tables or table.wanted:
                 if run.first == G_TRANSACTION and not run.shown:
@@ -527,7 +515,7 @@ cdef class EventTexts:
                     self._find_xid(event, run)
                 if not self._rows(out, table, event):
                     return False
-            if not u16(event.body + 6) & STMT_END:
+            if not u16(event.frame.body + 6) & STMT_END:
                 return True
             self._next_statement()
             self.rows_statement = None
@@ -539,7 +527,7 @@ cdef class EventTexts:
         if run.statement != BETWEEN_STATEMENTS:
             return False
         if code == XID_EVENT or code == XA_PREPARE_LOG_EVENT:
-            if place != G_TRANSACTION or run.first != G_OUTSIDE or code == XID_EVENT and event.end - event.body != 8:
+            if place != G_TRANSACTION or run.first != G_OUTSIDE or code == XID_EVENT and event.frame.end - event.frame.body != 8:
                 return False
             if run.shown:
                 return self._xid(out, event) if code == XID_EVENT else self._xa_prepare(out, event)
@@ -569,7 +557,7 @@ cdef class EventTexts:
             return self._gtid(out, event)
         if code == GTID_TAGGED_LOG_EVENT:
             self.session.wrote_gtid |= self.sql and self.has_gtids
-            return read_group(&group, <uint8_t>code, event.head, event.body, event.end) and self._rest(
+            return read_group(&group, <uint8_t>code, event.frame.head, event.frame.body, event.frame.end) and self._rest(
                 out, event, b"GTID_TAGGED_LOG_EVENT")
         return False
 
@@ -584,7 +572,7 @@ cdef class EventTexts:
     cdef void _find_xid(self, Event* event, Run* run) noexcept:
         """Search the rest of the group for its XID: XID_EVENT comes after the rows."""
         cdef GroupState group = run.group
-        cdef const uint8_t* p = event.head
+        cdef const uint8_t* p = event.frame.head
         cdef const uint8_t* end
         cdef int64_t tail = CHECKSUM_SIZE if event.has_checksum else 0
         run.read_ahead = True
@@ -616,12 +604,12 @@ cdef class EventTexts:
         cdef int64_t at = 0
         cdef int64_t size, packed
         cdef bytes plain
-        if self.open_payload is None or not payload_fields(event.body, event.end, &fields):
+        if self.open_payload is None or not payload_fields(event.frame.body, event.frame.end, &fields):
             return False
         if (fields.values[PAYLOAD_COMPRESSION] != ZSTD
                 or fields.values[PAYLOAD_PLAIN_SIZE] > <uint64_t>min(self.opened_size, MOST_PAYLOAD)):
             return False
-        size, packed = fields.values[PAYLOAD_PLAIN_SIZE], event.end - fields.payload
+        size, packed = fields.values[PAYLOAD_PLAIN_SIZE], event.frame.end - fields.payload
         plain = self.open_payload((<const char*>fields.payload)[:packed], size)
         if plain is None or len(plain) != size:
             return False
@@ -635,25 +623,25 @@ cdef class EventTexts:
         while at < size:
             if size - at < HEADER_SIZE or inside.group.place == G_OUTSIDE:
                 return False
-            inner.head = data + at
-            inner.size, inner.code = u32(inner.head + 9), inner.head[4]
-            if inner.size < HEADER_SIZE or inner.size > size - at or not self.taken[inner.code]:
+            inner.frame.head = data + at
+            inner.frame.size, inner.frame.code = u32(inner.frame.head + 9), inner.frame.head[4]
+            if inner.frame.size < HEADER_SIZE or inner.frame.size > size - at or not self.taken[inner.frame.code]:
                 return False
-            inner.body, inner.end = inner.head + HEADER_SIZE, inner.head + inner.size
+            inner.frame.body, inner.frame.end = inner.frame.head + HEADER_SIZE, inner.frame.head + inner.frame.size
             if not self._take(out, &inner, &inside):
                 return False
-            follow_body(&inside.group, <uint8_t>inner.code, inner.body, inner.end)
-            at += inner.size
+            follow_body(&inside.group, <uint8_t>inner.frame.code, inner.frame.body, inner.frame.end)
+            at += inner.frame.size
             inner.inner += 1
         return inside.group.place == G_OUTSIDE and inside.statement == BETWEEN_STATEMENTS
 
     cdef int _payload_text(self, Memory out, Event* event, PayloadFields* fields) except -1:
-        cdef const uint8_t* at = event.body
+        cdef const uint8_t* at = event.frame.body
         self._head(out, event, b"TRANSACTION_PAYLOAD_EVENT")
         if self.json:
             add(out, b', "fields": [')
             while at[0]:
-                self._field(out, b"[" if at == event.body else b", [", at[0])
+                self._field(out, b"[" if at == event.frame.body else b", [", at[0])
                 self._field(out, b", ", fields.values[at[0]])
                 add(out, b"]")
                 at += 2 + at[1]
@@ -669,7 +657,7 @@ cdef class EventTexts:
 
     cdef int _head(self, Memory out, Event* event, const char* name) except -1:
         """Append the common part of all events: position and header."""
-        cdef const uint8_t* p = event.head
+        cdef const uint8_t* p = event.frame.head
         cdef uint32_t seconds = u32(p)
         cdef int slot = seconds & (TIMES - 1)
         cdef int i
@@ -687,7 +675,7 @@ cdef class EventTexts:
             if event.inner >= 0:
                 self._field(out, b', "inner": ', event.inner)
             else:
-                self._field(out, b', "end": ', event.offset + event.size)
+                self._field(out, b', "end": ', event.offset + event.frame.size)
             add(out, b', "timestamp": ')
             add_bytes(out, <bytes>self.time_texts[slot])
             add(out, b', "server_id": ')
@@ -711,8 +699,8 @@ cdef class EventTexts:
             add(out, b', "checksum": "0x' if self.json else b" CRC32 0x")
             to = end_of(out, 8)
             for i in range(4):
-                to[2 * i] = HEX[event.end[3 - i] >> 4]
-                to[2 * i + 1] = HEX[event.end[3 - i] & 15]
+                to[2 * i] = HEX[event.frame.end[3 - i] >> 4]
+                to[2 * i + 1] = HEX[event.frame.end[3 - i] & 15]
             out.size += 8
             if self.json:
                 add(out, b'"')
@@ -727,12 +715,12 @@ cdef class EventTexts:
         if self.sql:
             return add(out, b"COMMIT\n/*!*/;\n")
         self._head(out, event, b"XID_EVENT")
-        self._field(out, b', "xid": ' if self.json else b"Xid = ", u64(event.body))
+        self._field(out, b', "xid": ' if self.json else b"Xid = ", u64(event.frame.body))
         return add(out, b"}\n" if self.json else b"\nCOMMIT/*!*/;\n")
 
     cdef bint _xa_prepare(self, Memory out, Event* event) except -1:
-        cdef const uint8_t* body = event.body
-        if not is_xa_prepare(body, event.end):
+        cdef const uint8_t* body = event.frame.body
+        if not is_xa_prepare(body, event.frame.end):
             return False
         if not self.sql:
             self._head(out, event, b"XA_PREPARE_LOG_EVENT")
@@ -756,7 +744,7 @@ cdef class EventTexts:
 
     cdef bint _rest(self, Memory out, Event* event, const char* name) except -1:
         """Append an event with the callback `by_python`. Returns False if the callback cannot format it."""
-        text = self.by_python((<const char*>event.head)[:HEADER_SIZE], (<const char*>event.body)[:event.end - event.body])
+        text = self.by_python((<const char*>event.frame.head)[:HEADER_SIZE], (<const char*>event.frame.body)[:event.frame.end - event.frame.body])
         if text is None:
             return False
         if not self.sql:
@@ -764,14 +752,14 @@ cdef class EventTexts:
         return add_bytes(out, text)
 
     cdef bint _intvar(self, Memory out, Event* event) except -1:
-        cdef int kind = event.body[0]
-        if event.end - event.body != 9:
+        cdef int kind = event.frame.body[0]
+        if event.frame.end - event.frame.body != 9:
             return False
         if not self.sql:
             self._head(out, event, b"INTVAR_EVENT")
         if self.json:
             self._field(out, b', "kind": ', kind)
-            self._field(out, b', "value": ', u64(event.body + 1))
+            self._field(out, b', "value": ', u64(event.frame.body + 1))
             return add(out, b"}\n")
         if not self.sql:
             add(out, b"Intvar\t")
@@ -779,29 +767,29 @@ cdef class EventTexts:
                 add(out, b"INSERT_ID_EVENT" if kind == 2 else b"LAST_INSERT_ID_EVENT" if kind else b"INVALID_INT_EVENT")
             else:
                 append_unsigned(out, kind)
-            self._field(out, b"=", u64(event.body + 1))
+            self._field(out, b"=", u64(event.frame.body + 1))
             add(out, b"\n")
-        self._field(out, b"SET LAST_INSERT_ID=" if kind == 1 else b"SET INSERT_ID=", u64(event.body + 1))
+        self._field(out, b"SET LAST_INSERT_ID=" if kind == 1 else b"SET INSERT_ID=", u64(event.frame.body + 1))
         return add(out, b"\n/*!*/;\n" if self.sql else b"/*!*/;\n")
 
     cdef bint _query(self, Memory out, Event* event, Run* run) except -1:
         """Append a statement. Returns False if it may define a table or its status variables are not in the cache."""
-        cdef const uint8_t* body = event.body
+        cdef const uint8_t* body = event.frame.body
         cdef const uint8_t* sql
-        cdef const uint8_t* end = event.end
+        cdef const uint8_t* end = event.frame.end
         cdef int64_t size
         cdef bint is_frame, ends
         size = size_before_sql(body, end)
         if not size:
             return False
         sql = body + size
-        if event.code == QUERY_COMPRESSED_EVENT:
+        if event.frame.code == QUERY_COMPRESSED_EVENT:
             if not inflate_block(self.plain, sql, end - sql, self.opened_size):
                 return False
             sql, end = self.plain.data, self.plain.data + self.plain.size
         ends = ends_transaction(sql, end - sql)
         is_frame = ends or begins_transaction(sql, end - sql)
-        if sql_may_define(sql, end) or is_frame and event.code != QUERY_EVENT:
+        if sql_may_define(sql, end) or is_frame and event.frame.code != QUERY_EVENT:
             return False
         if begins_transaction(sql, end - sql):
             if run.group.place == G_TRANSACTION:
@@ -823,8 +811,8 @@ cdef class EventTexts:
 
     cdef bint _statement(self, Memory out, Event* event, int64_t size, const uint8_t* sql, const uint8_t* end) except -1:
         """Append a statement; its SQL text is `sql` to `end`, after the first `size` bytes of the body."""
-        cdef const uint8_t* body = event.body
-        cdef bint suppresses_use = u16(event.head + 17) & SUPPRESS_USE
+        cdef const uint8_t* body = event.frame.body
+        cdef bint suppresses_use = u16(event.frame.head + 17) & SUPPRESS_USE
         cdef bytes known
         cdef const uint8_t* last
         cdef uint32_t microseconds = 0
@@ -854,13 +842,13 @@ cdef class EventTexts:
             add_bytes(out, texts.title)
             append_unsigned(out, u32(body))
             add_bytes(out, texts.text)
-            append_unsigned(out, u32(event.head))
+            append_unsigned(out, u32(event.frame.head))
             if at >= 0:
                 self._fraction(out, microseconds)
             add_bytes(out, texts.rest)
             add_all(out, sql, end)
             return add(out, b"\n/*!*/;\n")
-        self._head(out, event, b"QUERY_EVENT" if event.code == QUERY_EVENT else b"QUERY_COMPRESSED_EVENT")
+        self._head(out, event, b"QUERY_EVENT" if event.frame.code == QUERY_EVENT else b"QUERY_COMPRESSED_EVENT")
         self._field(out, b', "thread_id": ' if self.json else b"Query\tthread_id=", u32(body))
         self._field(out, b', "exec_time": ' if self.json else b"\texec_time=", u32(body + 4))
         self._field(out, b', "error_code": ' if self.json else b"\terror_code=", u16(body + 9))
@@ -876,7 +864,7 @@ cdef class EventTexts:
         if texts.count and texts.numbers[0] == 0:  # USE comes before the timestamp
             self._setting(out, texts, 0)
             i = 1
-        self._field(out, b"SET TIMESTAMP=", u32(event.head))
+        self._field(out, b"SET TIMESTAMP=", u32(event.frame.head))
         if microseconds:
             self._fraction(out, microseconds)
         add(out, b"/*!*/;\n")
@@ -932,8 +920,8 @@ cdef class EventTexts:
         return 1
 
     cdef bint _table_map(self, Memory out, Event* event) except -1:
-        cdef const uint8_t* body = event.body
-        cdef int64_t size = event.end - body
+        cdef const uint8_t* body = event.frame.body
+        cdef int64_t size = event.frame.end - body
         cdef TextTable table
         cdef int slot
         if size < 8:
@@ -959,19 +947,19 @@ cdef class EventTexts:
         """Append a rows event. Returns False if it does not match its table map or has an invalid value."""
         cdef RowsEvent rows
         cdef uint64_t columns = 0
-        cdef int code = event.code
+        cdef int code = event.frame.code
         cdef int64_t begin = 0
-        cdef const uint8_t* at = event.body + 8
-        cdef uint16_t flags = u16(event.body + 6)
+        cdef const uint8_t* at = event.frame.body + 8
+        cdef uint16_t flags = u16(event.frame.body + 6)
         if self.sql:
             return self._binlog(out, table, event)
         if table.images is None:
             return False
         if WRITE_ROWS_EVENT <= code < WRITE_ROWS_COMPRESSED_EVENT_V1 or code >= WRITE_ROWS_COMPRESSED_EVENT:
-            if event.end - at < 2 or u16(at) < 2 or event.end - at < u16(at):
+            if event.frame.end - at < 2 or u16(at) < 2 or event.frame.end - at < u16(at):
                 return False
             at += u16(at)
-        if not read_frame(&rows, <uint8_t>code, at, event.end, &columns):
+        if not read_frame(&rows, <uint8_t>code, at, event.frame.end, &columns):
             return False
         if is_compressed_rows(code):
             self.plain.size = 0
@@ -1029,11 +1017,11 @@ cdef class EventTexts:
         cdef RowsEvent rows
         cdef uint64_t columns = 0
         cdef Memory raw = self.raw
-        cdef const uint8_t* body = event.body
-        cdef int64_t size = event.end - body
+        cdef const uint8_t* body = event.frame.body
+        cdef int64_t size = event.frame.end - body
         cdef int64_t frame = 8 if self.is_mariadb else 10  # index of the column count
         cdef int64_t begin, before, first
-        cdef int code = event.code
+        cdef int code = event.frame.code
         cdef int i
         cdef uint8_t* to
         if self.is_mariadb:
@@ -1043,10 +1031,10 @@ cdef class EventTexts:
                 return False
         elif not WRITE_ROWS_EVENT <= code <= DELETE_ROWS_EVENT or size < 11 or u16(body + 8) != 2:
             return False
-        if body[frame] > 250 or not read_frame(&rows, <uint8_t>code, body + frame, event.end, &columns):
+        if body[frame] > 250 or not read_frame(&rows, <uint8_t>code, body + frame, event.frame.end, &columns):
             return False
         before = rows.images - body
-        if code != event.code:
+        if code != event.frame.code:
             self.plain.size = 0
             if not inflate_images(self.plain, &rows, self.opened_size):
                 return False
@@ -1060,7 +1048,7 @@ cdef class EventTexts:
         # `raw` takes leading image bytes until its size is a multiple of 3.
         first = min(rows.size, (3 - (raw.size + HEADER_SIZE + before) % 3) % 3)
         to = raw.grow(HEADER_SIZE + before + first)
-        memcpy(to, event.head, HEADER_SIZE)
+        memcpy(to, event.frame.head, HEADER_SIZE)
         to[4] = <uint8_t>code
         for i in range(4):
             to[9 + i] = <uint8_t>((HEADER_SIZE + size) >> (8 * i))
@@ -1082,11 +1070,11 @@ cdef class EventTexts:
 
     cdef bint _annotation(self, Memory out, Event* event) except -1:
         """Append the statement text of rows. Returns False if it has control characters or is not valid UTF-8."""
-        cdef const uint8_t* at = event.body
-        cdef const uint8_t* end = event.end
+        cdef const uint8_t* at = event.frame.body
+        cdef const uint8_t* end = event.frame.end
         cdef uint8_t* to
         cdef int length = 0
-        cdef bint is_query = event.code == ROWS_QUERY_LOG_EVENT
+        cdef bint is_query = event.frame.code == ROWS_QUERY_LOG_EVENT
         if self.sql:
             return at < end or not is_query
         if is_query:
@@ -1096,7 +1084,7 @@ cdef class EventTexts:
             at += 1
         if not self._is_plain(at, end, UTF_8):
             return False
-        at = event.body + is_query
+        at = event.frame.body + is_query
         self.sql_begin, self.sql_end, self.rows_statement = at, end, None
         self._head(out, event, b"ROWS_QUERY_LOG_EVENT" if is_query else b"ANNOTATE_ROWS_EVENT")
         if self.json:
@@ -1123,16 +1111,16 @@ cdef class EventTexts:
 
         Each field after the number is optional.
         """
-        cdef const uint8_t* body = event.body
-        cdef bint anonymous = event.code == ANONYMOUS_GTID_LOG_EVENT
+        cdef const uint8_t* body = event.frame.body
+        cdef bint anonymous = event.frame.code == ANONYMOUS_GTID_LOG_EVENT
         cdef Group group
         cdef GtidFields fields
         cdef uint64_t[PARTS] parts
         cdef uint32_t has = 0  # bit set: the parts that are present
         cdef uint64_t gno
         cdef int i
-        if not (read_group(&group, <uint8_t>event.code, event.head, body, event.end)
-                and gtid_fields(&fields, <uint8_t>event.code, body, event.end)):
+        if not (read_group(&group, <uint8_t>event.frame.code, event.frame.head, body, event.frame.end)
+                and gtid_fields(&fields, <uint8_t>event.frame.code, body, event.frame.end)):
             return False
         if fields.has_clock and (group.last_committed < 0 or group.sequence_number < 0):
             return False
@@ -1226,13 +1214,13 @@ cdef class EventTexts:
 
     cdef bint _mariadb_gtid(self, Memory out, Event* event) except -1:
         """Append a MariaDB GTID event. Returns False if its body is malformed or has unknown bytes."""
-        cdef const uint8_t* body = event.body
+        cdef const uint8_t* body = event.frame.body
         cdef Group group
         cdef GtidFields fields
         cdef const uint8_t* xid  # XA transaction: format id, gtrid size, bqual size, gtrid, bqual
         cdef int flags, extra
-        if not (read_group(&group, MARIADB_GTID_EVENT, event.head, body, event.end)
-                and gtid_fields(&fields, MARIADB_GTID_EVENT, body, event.end)):
+        if not (read_group(&group, MARIADB_GTID_EVENT, event.frame.head, body, event.frame.end)
+                and gtid_fields(&fields, MARIADB_GTID_EVENT, body, event.frame.end)):
             return False
         flags, extra = fields.flags, fields.flags_extra
         xid = body + (21 if flags & 2 else 13)
@@ -1241,7 +1229,7 @@ cdef class EventTexts:
                 if flags & 0x80:
                     add(out, b"BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1953 BEGIN END; ")
                 self._field(out, b"SET @@session.gtid_domain_id = ", u32(body + 8))
-                self._field(out, b", @@session.server_id = ", u32(event.head + 5))
+                self._field(out, b", @@session.server_id = ", u32(event.frame.head + 5))
                 self._field(out, b", @@session.gtid_seq_no = ", u64(body))
                 add(out, b"; END\n/*!*/;\n" if flags & 0x80 else b"\n/*!*/;\n")
             if flags & 0x40:
@@ -1253,7 +1241,7 @@ cdef class EventTexts:
         if self.json:
             self.gtid.size = 0
             self._field(self.gtid, b', "gtid": "', u32(body + 8))
-            self._field(self.gtid, b"-", u32(event.head + 5))
+            self._field(self.gtid, b"-", u32(event.frame.head + 5))
             self._field(self.gtid, b"-", u64(body))
             add(self.gtid, b'", "commit_timestamp": null')
             self.rows_thread = fields.thread_id if fields.has_thread else -1
@@ -1280,7 +1268,7 @@ cdef class EventTexts:
         else:
             add(out, b"GTID ")
         append_unsigned(out, u32(body + 8))
-        self._field(out, b"-", u32(event.head + 5))
+        self._field(out, b"-", u32(event.frame.head + 5))
         self._field(out, b"-", u64(body))
         if self.json:
             return add(out, b'"}\n')

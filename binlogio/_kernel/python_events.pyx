@@ -17,15 +17,15 @@ from types import MemberDescriptorType
 
 from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport (
-    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, CHECKSUM_SIZE, DELETE_ROWS_EVENT_V1,
+    ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, DELETE_ROWS_EVENT_V1,
     GTID_LOG_EVENT, HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT,
     ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
 )
 from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
-from binlogio._kernel.primitives cimport crc32
 from binlogio._kernel.scan.event_types cimport (
     QUERY_POST_HEADER, XA_HEAD, is_group_start, is_plain_rows, is_xa_prepare, size_before_sql,
 )
+from binlogio._kernel.scan.frames cimport F_WHOLE, Frame, frame_at, is_intact, shift_of
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, follow_body
 
 cdef extern from "structmember.h":
@@ -204,43 +204,36 @@ cdef class EventCutter:
             shift: `position_shift` of the previous event.
             by_group: stop no later than the end of a group.
         """
-        cdef const uint8_t* begin
-        cdef int64_t size
-        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
-        cdef uint32_t log_pos
+        cdef Frame frame
         cdef list found = []
         cdef object event
         cdef object place = offset
         cdef object number = None
         self.group.place = G_OUTSIDE
-        while (at + HEADER_SIZE + tail <= data.shape[0] and (inner >= 0 or offset < stop) and len(found) < most):
-            begin = &data[at]
-            size = u32(begin + 9)
-            if (size < HEADER_SIZE + tail or size > data.shape[0] - at or size > BIG_EVENT_SIZE
-                    or self.maker[begin[4]] == NULL):
+        while at < data.shape[0] and (inner >= 0 or offset < stop) and len(found) < most:
+            if (frame_at(&frame, &data[at], data.shape[0] - at, checksum) != F_WHOLE or frame.size > BIG_EVENT_SIZE
+                    or self.maker[frame.code] == NULL):
                 break
-            if by_group and found and (is_group_start(begin[4]) or self.group.place == G_OUTSIDE):
+            if by_group and found and (is_group_start(frame.code) or self.group.place == G_OUTSIDE):
                 break
-            if checksum and verify and crc32(0, begin, size - CHECKSUM_SIZE) != u32(begin + size - CHECKSUM_SIZE):
+            if checksum and verify and not is_intact(&frame):
                 break
             if inner >= 0:
                 number = inner
             else:
                 place = offset
-            event = self._event(begin, begin + size - tail, place, number)
+            event = self._event(frame.head, frame.end, place, number)
             if event is None:
                 break
             found.append(event)
             if by_group:
-                follow_body(&self.group, begin[4], begin + HEADER_SIZE, begin + size - tail)
-            log_pos = u32(begin + 13)
-            at += size
+                follow_body(&self.group, frame.code, frame.body, frame.end)
+            at += frame.size
             if inner >= 0:
                 inner += 1
             else:
-                if log_pos:
-                    shift = log_pos - <uint32_t>offset - <uint32_t>size
-                offset += size
+                shift = shift_of(&frame, offset, shift)
+                offset += frame.size
         self.at = at
         self.position_shift = shift
         return found

@@ -69,6 +69,31 @@ def test_only_the_storage_opens_files_for_writing() -> None:
     assert places(OPENS_FOR_WRITING, "storage") == {*WRITERS}
 
 
+READS_FRAMES: Final = re.compile(r"\bcrc32\(0, |\bu32\([^()]* \+ 13\)|\bu32\([^()]* \+ 9\)")
+OF_FRAMES: Final = {
+    "base/event_bytes.pxd": "writes checksums", "scan/frames.pxd": "reads frames",
+    "write/event_buffer.pxi": "own events", "write/fast_path.pxi": "own events", "scan/group_editor.pxi": "own events",
+    "read/windows.pxi": "the size of a window", "read/event_walk.pxi": "a hash", "event_texts.pyx": "fields of texts",
+    "read/event_records.pxi": "fields of records", "python_events.pyx": "fields of the header",
+    "scan/headers.pxi": "fields of the index", "scan/event_scanner.pxi": "ends of rows events",
+    "scan/event_types.pxd": "XA PREPARE",
+}  # fmt: skip
+
+
+def test_loops_of_the_kernel_read_sizes_and_checksums_of_events_by_one_function() -> None:
+    """`frame_at` of `scan/frames.pxd`. The survey and the group filter have no such loads; the others read fields."""
+    kernel = ROOT / "binlogio" / "_kernel"
+    found = {
+        str(path.relative_to(kernel))
+        for path in kernel.rglob("*.p*")
+        if path.suffix in (".pxi", ".pxd", ".pyx")
+        for line in path.read_text("utf-8").splitlines()
+        if READS_FRAMES.search(line)
+    }
+
+    assert found == {*OF_FRAMES}
+
+
 @pytest.mark.parametrize("package", ["binlogio.replay", "binlogio.schema.ddl", "binlogio.writer.session"])
 def test_package_has_no_circle_of_imports(package: str) -> None:
     """Imports between its modules and subpackages, including those for type annotations and those in functions.

@@ -99,9 +99,9 @@ cdef class EventRecords(EventWalk):
 
     cdef bint _is_wanted(self, WalkEvent* event) except -1:
         if not (self.pos_start <= event.pos < self.pos_end
-                and self.time_start <= <int64_t>u32(event.p) < self.time_end):
+                and self.time_start <= <int64_t>u32(event.frame.head) < self.time_end):
             return False
-        if self.server_ids is not None and u32(event.p + 5) not in self.server_ids:
+        if self.server_ids is not None and u32(event.frame.head + 5) not in self.server_ids:
             return False
         if self.wants_table is not None and not self._wants_names(event):
             return False
@@ -132,14 +132,14 @@ cdef class EventRecords(EventWalk):
         self.pos.add(event.pos)
         self.inner_number.add(event.inner, event.inner >= 0)
         self.end_pos.add(event.end_pos)
-        self.log_pos.add(u32(event.p + 13))
-        self.timestamp.add(<int64_t>u32(event.p) * 1000000)
-        self.server_id.add(u32(event.p + 5))
-        name = <bytes>self.type_names[event.code]
+        self.log_pos.add(u32(event.frame.head + 13))
+        self.timestamp.add(<int64_t>u32(event.frame.head) * 1000000)
+        self.server_id.add(u32(event.frame.head + 5))
+        name = <bytes>self.type_names[event.frame.code]
         self.type_name.add(<const uint8_t*><const char*>name, len(name))
-        self.type_code.add(event.code)
-        self.flags.add(u16(event.p + 17))
-        self.size.add(event.size)
+        self.type_code.add(event.frame.code)
+        self.flags.add(u16(event.frame.head + 17))
+        self.size.add(event.frame.size)
         self.gtid.add(self.gtid_text, self.gtid_size, self.gtid_size != 0)
         self.clock_committed.add(self.last_committed if self.has_clock else 0, self.has_clock)
         self.clock_number.add(self.sequence_number if self.has_clock else 0, self.has_clock)
@@ -166,8 +166,8 @@ cdef class EventRecords(EventWalk):
     cdef int _body(self, WalkEvent* event) except -1:
         cdef Memory out = self.body.data
         cdef uint8_t* to = end_of(out, MOST_FIELDS)
-        cdef const uint8_t* body = event.body
-        cdef uint8_t code = event.code
+        cdef const uint8_t* body = event.frame.body
+        cdef uint8_t code = event.frame.code
         if event.is_rows:
             to = _put_rows(to, event)
         elif code == TABLE_MAP_EVENT:
@@ -211,7 +211,7 @@ cdef class EventRecords(EventWalk):
     cdef uint8_t* _put_gtid(self, uint8_t* to, WalkEvent* event) except NULL:
         cdef GtidFields* gtid = &event.gtid
         cdef const uint8_t* number = self.gtid_text + self.gtid_size
-        cdef bint is_tagged = event.code == GTID_TAGGED_LOG_EVENT
+        cdef bint is_tagged = event.frame.code == GTID_TAGGED_LOG_EVENT
         to = _put(put_unsigned(_put(to, b'{"flags":'), gtid.flags), b',"uuid":"')
         if self.gtid_size:  # uuid:number or uuid:tag:number
             memcpy(to, self.gtid_text, 36)
@@ -227,7 +227,7 @@ cdef class EventRecords(EventWalk):
             memcpy(to, number, self.gtid_text + self.gtid_size - number)
             to += self.gtid_text + self.gtid_size - number
         else:
-            to = _put(put_uuid(to, event.body + 1), b'","gno":0')
+            to = _put(put_uuid(to, event.frame.body + 1), b'","gno":0')
         if gtid.has_clock:
             to = put_integer(_put(to, b',"last_committed":'), self.last_committed)
             to = put_integer(_put(to, b',"sequence_number":'), self.sequence_number)
@@ -247,8 +247,8 @@ cdef class EventRecords(EventWalk):
 
 cdef uint8_t* _put_mariadb_gtid(uint8_t* to, WalkEvent* event) noexcept nogil:
     cdef GtidFields* gtid = &event.gtid
-    to = put_unsigned(_put(to, b'{"sequence_number":'), u64(event.body))
-    to = put_unsigned(_put(to, b',"domain_id":'), u32(event.body + 8))
+    to = put_unsigned(_put(to, b'{"sequence_number":'), u64(event.frame.body))
+    to = put_unsigned(_put(to, b',"domain_id":'), u32(event.frame.body + 8))
     to = put_unsigned(_put(to, b',"flags":'), gtid.flags)
     to = _put_or_null(to, b',"commit_id":', gtid.has_commit_id, gtid.commit_id)
     to = put_unsigned(_put(to, b',"flags_extra":'), gtid.flags_extra)
@@ -272,16 +272,16 @@ cdef uint8_t* _put_rows(uint8_t* to, WalkEvent* event) noexcept nogil:
 
 
 cdef uint8_t* _put_payload(uint8_t* to, WalkEvent* event) noexcept nogil:
-    cdef const uint8_t* at = event.body
+    cdef const uint8_t* at = event.frame.body
     cdef uint64_t value = 0
     cdef uint8_t field
     to = _put(to, b'{"fields":[')
     while at[0]:
-        if at != event.body:
+        if at != event.frame.body:
             to = _put(to, b",")
         field = at[0]
         at += 2
-        lenenc(&at, event.end, &value)
+        lenenc(&at, event.frame.end, &value)
         to = _put(put_unsigned(_put(put_unsigned(_put(to, b"["), field), b","), value), b"]")
-    to = _put_bytes(_put(to, b'],"payload":'), event.body + event.payload_at, event.end - event.body - event.payload_at)
+    to = _put_bytes(_put(to, b'],"payload":'), event.frame.body + event.payload_at, event.frame.end - event.frame.body - event.payload_at)
     return _put(to, b"}")

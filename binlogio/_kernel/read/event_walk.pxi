@@ -19,6 +19,7 @@ from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small
 from binlogio._kernel.scan.event_types cimport (
     QUERY_POST_HEADER, is_compressed_rows, is_group_start, is_plain_rows, size_before_sql,
 )
+from binlogio._kernel.scan.frames cimport F_WHOLE, Frame, frame_at, is_intact, shift_of
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, follow_group
 
 cdef enum:
@@ -30,14 +31,10 @@ cdef enum:
     MOST_STATUS_BYTES = 4096  # cached status variables
 
 cdef struct WalkEvent:
-    const uint8_t* p
-    const uint8_t* body
-    const uint8_t* end
+    Frame frame
     int64_t pos  # file offset of the event, or of the payload event that contains it
     int64_t end_pos
     int32_t inner  # number of the event in its payload; -1 outside
-    uint32_t size
-    uint8_t code
     # Fields of the body; NULL or False if the event does not have them
     const uint8_t* schema
     const uint8_t* table
@@ -228,30 +225,32 @@ cdef class EventWalk:
         `python_events.EventCutter.cut`.
         """
         cdef int64_t count = 0
-        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
         cdef WalkEvent event
-        while (at + HEADER_SIZE + tail <= data.shape[0] and (inner >= 0 or offset < stop) and count < most
-                and not self._is_full()):
-            if not _read_header(&event, &data[at], data.shape[0] - at, tail) or self.by_construct[event.code]:
+        while at < data.shape[0] and (inner >= 0 or offset < stop) and count < most and not self._is_full():
+            if not self._takes(&event, &data[at], data.shape[0] - at, checksum):
                 break
-            if checksum and verify and crc32(0, event.p, event.size - tail) != u32(event.end):
+            if checksum and verify and not is_intact(&event.frame):
                 break
             event.inner = <int32_t>inner
             event.pos = offset
-            event.end_pos = self.payload_end if inner >= 0 else offset + event.size
+            event.end_pos = self.payload_end if inner >= 0 else offset + event.frame.size
             if not self._take(&event):
                 break
             count += 1
-            at += event.size
+            at += event.frame.size
             if inner >= 0:
                 inner += 1
                 continue
-            if u32(event.p + 13):
-                shift = u32(event.p + 13) - <uint32_t>offset - event.size
-            offset += event.size
+            shift = shift_of(&event.frame, offset, shift)
+            offset += event.frame.size
         self.at = at
         self.position_shift = shift
         return range(count)
+
+    cdef bint _takes(self, WalkEvent* event, const uint8_t* p, int64_t left, bint checksum) noexcept:
+        """Set the frame of an event; returns whether it may be parsed here."""
+        return (frame_at(&event.frame, p, left, checksum) == F_WHOLE and event.frame.size <= BIG_EVENT_SIZE
+                and not self.by_construct[event.frame.code])
 
     cdef bint _is_full(self):
         return self.count >= self.max_records
@@ -264,10 +263,10 @@ cdef class EventWalk:
         cdef bint statement_ended
         if not self._parse(event, &group):
             return False
-        if event.code == TRANSACTION_PAYLOAD_EVENT:
+        if event.frame.code == TRANSACTION_PAYLOAD_EVENT:
             if event.plain_size:
                 plain = self.open_payload(
-                    <bytes>(<const char*>event.body + event.payload_at)[:event.end - event.body - event.payload_at],
+                    <bytes>(<const char*>event.frame.body + event.payload_at)[:event.frame.end - event.frame.body - event.payload_at],
                     event.plain_size)
             if plain is None:
                 return False
@@ -298,14 +297,14 @@ cdef class EventWalk:
         event.end_pos = payload.end_pos
         self._map(payload)
         while at < size:
-            if not _read_header(&event, data + at, size - at, 0) or self.by_construct[event.code]:
+            if not self._takes(&event, data + at, size - at, False):
                 return False
             if not self._parse(&event, &group):
                 return False
             self._map(&event)
             if adds:
                 self._add(&event)
-            at += event.size
+            at += event.frame.size
             event.inner += 1
         return True
 
@@ -314,7 +313,7 @@ cdef class EventWalk:
         if self.statement_ended:
             self.mapped.clear()
             self.statement_ended = False
-        if event.code == TABLE_MAP_EVENT:
+        if event.frame.code == TABLE_MAP_EVENT:
             self.mapped[event.table_id] = self.table
             self.table.pos = event.pos
         elif event.is_rows:
@@ -323,7 +322,7 @@ cdef class EventWalk:
 
     cdef bint _parse(self, WalkEvent* event, Group* group) except -1:
         """Parse an event; returns False if construct must parse it."""
-        cdef uint8_t code = event.code
+        cdef uint8_t code = event.frame.code
         cdef bint is_known
         event.schema = event.table = event.sql = NULL
         event.has_xid = event.is_rows = False
@@ -336,19 +335,19 @@ cdef class EventWalk:
         elif code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT:
             is_known = self._query(event)
         elif code == XID_EVENT:
-            is_known = event.end - event.body == 8
+            is_known = event.frame.end - event.frame.body == 8
             if is_known:
                 event.has_xid = True
-                event.xid = u64(event.body)
+                event.xid = u64(event.frame.body)
         elif is_group_start(code):
-            is_known = event.inner < 0 and read_group(group, code, event.p, event.body, event.end) and gtid_fields(
-                &event.gtid, code, event.body, event.end)
+            is_known = event.inner < 0 and read_group(group, code, event.frame.head, event.frame.body, event.frame.end) and gtid_fields(
+                &event.gtid, code, event.frame.body, event.frame.end)
         elif code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT:
             is_known = self._statement_text(event)
         elif code == INTVAR_EVENT:
-            is_known = event.end - event.body == 9
+            is_known = event.frame.end - event.frame.body == 9
         elif code == RAND_EVENT:
-            is_known = event.end - event.body == 16
+            is_known = event.frame.end - event.frame.body == 16
         elif code == TRANSACTION_PAYLOAD_EVENT:
             is_known = event.inner < 0 and _payload(event)
         else:
@@ -365,7 +364,7 @@ cdef class EventWalk:
 
     cdef int _follow(self, WalkEvent* event, Group* group) except -1:
         """Update the event group for an event that is not inside a payload."""
-        cdef uint8_t code = event.code
+        cdef uint8_t code = event.frame.code
         if self.state.place == G_OUTSIDE and (self.gtid_size or self.has_clock):
             self.gtid_size, self.has_clock, self.wants_group = 0, False, -1
             self._forget_group_start()
@@ -396,12 +395,12 @@ cdef class EventWalk:
     # ------------------------------------------------------------------------------------------------- types of events
 
     cdef bint _table_map(self, WalkEvent* event) except -1:
-        cdef const uint8_t* rest = event.body + TABLE_ID_SIZE
-        cdef int64_t size = event.end - rest
+        cdef const uint8_t* rest = event.frame.body + TABLE_ID_SIZE
+        cdef int64_t size = event.frame.end - rest
         cdef MappedTable table
         if size < 6:
             return False
-        event.table_id = little(event.body, TABLE_ID_SIZE)
+        event.table_id = little(event.frame.body, TABLE_ID_SIZE)
         found = self.table_slots[<int>(event.table_id & (WALK_SLOTS - 1))]
         if found is not None:
             table = <MappedTable>found
@@ -409,7 +408,7 @@ cdef class EventWalk:
                     memcmp(<const char*>table.key, rest, size) == 0):
                 self.table = table
         if self.table is None:
-            self.table = table = self._new_table(size, event.body)
+            self.table = table = self._new_table(size, event.frame.body)
             if table is None:
                 return False
             table.table_id = event.table_id
@@ -433,12 +432,12 @@ cdef class EventWalk:
         return found
 
     cdef bint _rows(self, WalkEvent* event) except -1:
-        cdef uint8_t code = event.code
-        cdef const uint8_t* at = event.body
+        cdef uint8_t code = event.frame.code
+        cdef const uint8_t* at = event.frame.body
         cdef bint is_v1 = code <= DELETE_ROWS_EVENT_V1 or (
             WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT_V1)
         cdef int post_header = ROWS_V1_POST_HEADER if is_v1 else ROWS_V2_POST_HEADER
-        if event.end - at < post_header:
+        if event.frame.end - at < post_header:
             return False
         event.is_rows = True
         event.table_id = little(at, TABLE_ID_SIZE)
@@ -447,10 +446,10 @@ cdef class EventWalk:
         event.extra, event.extra_size = at, 0
         if not is_v1:
             event.extra_size = <int64_t>u16(at - 2) - 2
-            if event.extra_size < 0 or event.end - at < event.extra_size:
+            if event.extra_size < 0 or event.frame.end - at < event.extra_size:
                 return False
             at += event.extra_size
-        if not read_frame(&event.rows, code, at, event.end, &event.column_count):
+        if not read_frame(&event.rows, code, at, event.frame.end, &event.column_count):
             return False
         if is_compressed_rows(code):
             self.plain = Memory()
@@ -465,22 +464,22 @@ cdef class EventWalk:
         return True
 
     cdef bint _query(self, WalkEvent* event) except -1:
-        cdef const uint8_t* at = event.body + QUERY_POST_HEADER
-        cdef int64_t size = size_before_sql(event.body, event.end)
+        cdef const uint8_t* at = event.frame.body + QUERY_POST_HEADER
+        cdef int64_t size = size_before_sql(event.frame.body, event.frame.end)
         cdef int64_t status_size
         cdef RowsEvent compressed
         if not size:
             return False
-        event.schema_size = event.body[8]
-        status_size = u16(event.body + 11)
+        event.schema_size = event.frame.body[8]
+        status_size = u16(event.frame.body + 11)
         if not self._status_variables(event, at, status_size):
             return False
         at += status_size
         event.schema = at
         if not is_utf8(at, event.schema_size):
             return False
-        event.sql, event.sql_size = event.body + size, event.end - event.body - size
-        if event.code == QUERY_COMPRESSED_EVENT:
+        event.sql, event.sql_size = event.frame.body + size, event.frame.end - event.frame.body - size
+        if event.frame.code == QUERY_COMPRESSED_EVENT:
             compressed.images, compressed.size = event.sql, event.sql_size
             self.plain = Memory()
             if not inflate_images(self.plain, &compressed, self.opened_size):
@@ -499,7 +498,7 @@ cdef class EventWalk:
             self.status = <KnownStatus>found
             if len(self.status.key) == size and memcmp(<const char*>self.status.key, at, size) == 0:
                 return True
-        found = self.parse_status(event.code, <bytes>(<const char*>event.body)[:event.end - event.body])
+        found = self.parse_status(event.frame.code, <bytes>(<const char*>event.frame.body)[:event.frame.end - event.frame.body])
         if found is None:
             return False
         self.status = <KnownStatus?>found
@@ -508,12 +507,12 @@ cdef class EventWalk:
         return True
 
     cdef bint _statement_text(self, WalkEvent* event) except -1:
-        event.sql = event.body
-        if event.code == ROWS_QUERY_LOG_EVENT:
-            if event.end == event.body:
+        event.sql = event.frame.body
+        if event.frame.code == ROWS_QUERY_LOG_EVENT:
+            if event.frame.end == event.frame.body:
                 return False
             event.sql += 1
-        event.sql_size = event.end - event.sql
+        event.sql_size = event.frame.end - event.sql
         return is_utf8(event.sql, event.sql_size)
 
 
@@ -524,24 +523,10 @@ cdef class ParsedEvents(EventWalk):
         return 0
 
 
-cdef inline bint _read_header(WalkEvent* event, const uint8_t* p, int64_t size, int64_t tail) noexcept nogil:
-    """Set the parts of the event at `p`; returns False if it is incomplete or larger than BIG_EVENT_SIZE."""
-    if size < HEADER_SIZE + tail:
-        return False
-    event.p = p
-    event.size = u32(p + 9)
-    event.code = p[4]
-    if event.size < HEADER_SIZE + tail or event.size > size or event.size > BIG_EVENT_SIZE:
-        return False
-    event.body = p + HEADER_SIZE
-    event.end = p + event.size - tail
-    return True
-
-
 cdef bint _payload(WalkEvent* event) noexcept nogil:
     cdef PayloadFields fields
-    if not payload_fields(event.body, event.end, &fields):
+    if not payload_fields(event.frame.body, event.frame.end, &fields):
         return False
-    event.payload_at = fields.payload - event.body
+    event.payload_at = fields.payload - event.frame.body
     event.plain_size = small_zstd_size(&fields)
     return True

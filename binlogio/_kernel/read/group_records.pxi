@@ -151,9 +151,9 @@ cdef class GroupRecords(EventWalk):
         return taken == event.rows.size
 
     cdef int _add(self, WalkEvent* event) except -1:
-        cdef uint8_t code = event.code
+        cdef uint8_t code = event.frame.code
         if event.inner < 0:
-            self._turn(event.pos, u32(event.p), u32(event.p + 5))
+            self._turn(event.pos, u32(event.frame.head), u32(event.frame.head + 5))
             if self.state.begins and (code == GTID_LOG_EVENT or code == ANONYMOUS_GTID_LOG_EVENT
                                       or code == GTID_TAGGED_LOG_EVENT):
                 self._commit_times(event.gtid.has_immediate, event.gtid.immediate,

@@ -10,9 +10,12 @@ from libc.string cimport memmove, memset
 
 from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport *
-from binlogio._kernel.primitives cimport Memory, crc32, is_utf8
+from binlogio._kernel.primitives cimport Memory, is_utf8
 from binlogio._kernel.scan.event_types cimport (
     is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
+)
+from binlogio._kernel.scan.frames cimport (
+    F_BAD_SIZE, F_NEED_DATA, Frame, actual_checksum, frame_at, shift_of, stored_checksum,
 )
 from binlogio._kernel.scan.groups cimport (
     G_OPEN, G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_group, is_commit,
@@ -274,34 +277,30 @@ cdef class EventScanner:
         """
         cdef int64_t at = 0
         cdef int64_t size = data.shape[0]
-        cdef int tail = CHECKSUM_SIZE if self.checksum and not inner else 0
         cdef Group* group = self.groups + self.group_count - 1
-        cdef const uint8_t* p
+        cdef Frame frame
         cdef const uint8_t* end
-        cdef uint32_t event_size
         cdef uint8_t code
         while size - at >= HEADER_SIZE:
-            p = &data[at]
-            event_size = u32(p + 9)
-            code = self.codes[p[4]]
-            if event_size < <uint32_t>(HEADER_SIZE + tail):
+            if frame_at(&frame, &data[at], size - at, self.checksum and not inner) == F_BAD_SIZE:
                 return -1
-            if min(<int64_t>event_size, HEADER_SIZE + LONGEST_QUERY_HEAD) > size - at and not (
+            code = self.codes[frame.code]
+            if min(<int64_t>frame.size, HEADER_SIZE + LONGEST_QUERY_HEAD) > size - at and not (
                     is_any_rows(code) and size - at >= 64 or code == TRANSACTION_PAYLOAD_EVENT):
                 break
-            end = min(p + event_size - tail, &data[0] + size)
+            end = min(frame.end, &data[0] + size)
             if inner or self.ahead.place != G_OUTSIDE:
-                self._note_outcome(group, code, p + HEADER_SIZE, end, True)
+                self._note_outcome(group, code, frame.body, end, True)
                 if inner and group.has_xid:
                     return -1
             if not inner:
-                self._follow(&self.ahead, code, p + HEADER_SIZE, end)
+                self._follow(&self.ahead, code, frame.body, end)
                 if self.ahead.place == G_OUTSIDE or self.ahead.begins:
                     if self.ahead.ends and code != TRANSACTION_PAYLOAD_EVENT:
                         self._end_as_statement(group)
                     group.is_complete = True
                     return -1
-            at += event_size
+            at += frame.size
         return at
 
     def end_ahead(self) -> None:
@@ -378,38 +377,36 @@ cdef class EventScanner:
 
     cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
         """Process one event; advances `at` past it unless it is rejected."""
+        cdef Frame frame
         cdef const uint8_t* p
         cdef const uint8_t* body
         cdef const uint8_t* end
-        cdef uint32_t event_size, position_shift
-        cdef int tail = CHECKSUM_SIZE if self.checksum and pos < 0 else 0
+        cdef uint32_t position_shift
+        cdef bint checksum = self.checksum and pos < 0
+        cdef int found = frame_at(&frame, data + at[0], size - at[0], checksum)
         cdef int status = S_GO_ON
         cdef uint8_t code
         cdef GroupState before = self.state
-        if size - at[0] < HEADER_SIZE:
+        if frame.size == 0 and found == F_NEED_DATA:
             return S_NEED_DATA
-        p = data + at[0]
-        event_size = u32(p + 9)
-        code = self.codes[p[4]]
+        code = self.codes[frame.code]
         if code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT or code == START_EVENT_V3:
             return S_DESCRIPTION
-        if event_size < <uint32_t>(HEADER_SIZE + tail):
+        if found == F_BAD_SIZE:
             return S_BAD_EVENT
-        position_shift = u32(p + 13) - <uint32_t>(base + at[0]) - event_size if u32(p + 13) else self.position_shift
-        if (event_size > BIG_EVENT_SIZE and pos < 0 and self.has_positions and position_shift
+        position_shift = shift_of(&frame, base + at[0], self.position_shift)
+        if (frame.size > BIG_EVENT_SIZE and pos < 0 and self.has_positions and position_shift
                 and position_shift != self.position_shift):
             return S_BAD_EVENT
-        if event_size > size - at[0]:
+        if found == F_NEED_DATA:
             return S_NEED_DATA
         if pos < 0 and base + at[0] >= self.stop_offset and is_group_start(code):
             return S_STOP
-        body = p + HEADER_SIZE
-        end = p + event_size - tail
+        p, body, end = frame.head, frame.body, frame.end
         self.ends_statement = False
         self.payload_stop = 0
-        if tail and self.verify:
-            self.stored = u32(end)
-            self.actual = crc32(0, p, event_size - tail)
+        if checksum and self.verify:
+            self.stored, self.actual = stored_checksum(&frame), actual_checksum(&frame)
             if self.stored != self.actual:
                 return S_BAD_EVENT
         if pos < 0:
@@ -444,7 +441,7 @@ cdef class EventScanner:
                 if code != TRANSACTION_PAYLOAD_EVENT:
                     self._end_as_statement(self.groups + self.group_count - 1)
                 self._end_source()
-            at[0] += event_size
+            at[0] += frame.size
             if pos < 0:
                 self.position_shift = position_shift
         return status

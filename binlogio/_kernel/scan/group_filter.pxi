@@ -10,13 +10,13 @@ from libc.string cimport memset
 
 from binlogio._kernel.base.cursor cimport u32
 from binlogio._kernel.base.event_codes cimport (
-    BIG_EVENT_SIZE, CHECKSUM_SIZE, HEADER_SIZE, INTVAR_EVENT, QUERY_COMPRESSED_EVENT, QUERY_EVENT, TABLE_MAP_EVENT,
+    BIG_EVENT_SIZE, INTVAR_EVENT, QUERY_COMPRESSED_EVENT, QUERY_EVENT, TABLE_MAP_EVENT,
     TRANSACTION_PAYLOAD_EVENT, XID_EVENT,
 )
-from binlogio._kernel.primitives cimport crc32
 from binlogio._kernel.scan.event_types cimport (
     begins_with, is_any_rows, is_group_start, is_of_file, is_plain_rows, is_statement_part, may_define, size_before_sql,
 )
+from binlogio._kernel.scan.frames cimport F_WHOLE, Frame, frame_at, is_intact, shift_of
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, follow_body, frames_changes
 
 cdef enum:
@@ -74,64 +74,52 @@ cdef class GroupFilter:
         Returns:
             True if the buffer ends inside a group that is not selected.
         """
-        cdef const uint8_t* begin
-        cdef const uint8_t* body
-        cdef const uint8_t* end
-        cdef int64_t size
-        cdef int64_t tail = CHECKSUM_SIZE if checksum else 0
+        cdef Frame frame
         cdef int64_t kept = at  # the end of what is certainly skipped
         cdef int64_t base = offset - at
         cdef uint32_t kept_shift = shift
         cdef bint looking = False  # in a group that may not be selected
         cdef int answer
-        cdef uint8_t code
         cdef GroupState next
         cdef list definitions = []
         self.good = offset
         if not inside:
             memset(&self.group, 0, sizeof(self.group))
-        while at + HEADER_SIZE + tail <= data.shape[0] and base + at < stop:
-            begin = &data[at]
-            code = begin[4]
-            size = u32(begin + 9)
-            if size < HEADER_SIZE + tail or size > data.shape[0] - at or size > BIG_EVENT_SIZE:
+        while at < data.shape[0] and base + at < stop:
+            if (frame_at(&frame, &data[at], data.shape[0] - at, checksum) != F_WHOLE or frame.size > BIG_EVENT_SIZE
+                    or checksum and verify and not is_intact(&frame)):
                 break
-            if checksum and verify and crc32(0, begin, size - CHECKSUM_SIZE) != u32(begin + size - CHECKSUM_SIZE):
-                break
-            body = begin + HEADER_SIZE
-            end = begin + size - tail
-            if (inside or looking) and (self.group.place == G_OUTSIDE or is_group_start(code)):
+            if (inside or looking) and (self.group.place == G_OUTSIDE or is_group_start(frame.code)):
                 _follow_all(follow, definitions)
                 kept, kept_shift, self.good = at, shift, base + at
                 inside = looking = False
-            if is_of_file(code):
+            if is_of_file(frame.code):
                 inside = False
                 break
             next = self.group
-            follow_body(&next, code, body, end)
-            if not inside and self.is_unusual[code]:
+            follow_body(&next, frame.code, frame.body, frame.end)
+            if not inside and self.is_unusual[frame.code]:
                 break
             if not inside and not looking:
                 if not next.begins:
                     break
-                answer = self.answer(code, begin, body, end)
+                answer = self.answer(frame.code, frame.head, frame.body, frame.end)
                 inside = answer == GROUP_UNWANTED
                 looking = answer == GROUP_WANTED and self.ask_table is not None
                 if not inside and not looking:
                     break
             if inside:
-                if (code == QUERY_EVENT and may_define(body, end) or code == QUERY_COMPRESSED_EVENT
-                        or code == TRANSACTION_PAYLOAD_EVENT):
-                    follow(code, <bytes>body[:end - body])
-            elif not is_group_start(code):
-                if not self.is_unwanted(code, body, end):
+                if (frame.code == QUERY_EVENT and may_define(frame.body, frame.end)
+                        or frame.code == QUERY_COMPRESSED_EVENT or frame.code == TRANSACTION_PAYLOAD_EVENT):
+                    follow(frame.code, <bytes>frame.body[:frame.end - frame.body])
+            elif not is_group_start(frame.code):
+                if not self.is_unwanted(frame.code, frame.body, frame.end):
                     break
-                if code == QUERY_EVENT and may_define(body, end):
-                    definitions.append(<bytes>body[:end - body])
+                if frame.code == QUERY_EVENT and may_define(frame.body, frame.end):
+                    definitions.append(<bytes>frame.body[:frame.end - frame.body])
             self.group = next
-            at += size
-            if u32(begin + 13):
-                shift = u32(begin + 13) - <uint32_t>(base + at)
+            shift = shift_of(&frame, base + at, shift)
+            at += frame.size
             if inside:
                 kept, kept_shift = at, shift
         if (inside or looking) and self.group.place == G_OUTSIDE:
@@ -198,15 +186,12 @@ def payload_definitions(bytes plain not None):
     """Return type and body of the statements in the plain bytes of a payload that may define a table."""
     cdef const uint8_t* at = plain
     cdef const uint8_t* end = at + len(plain)
-    cdef int64_t size
+    cdef Frame frame
     cdef list found = []
-    while end - at >= HEADER_SIZE:
-        size = u32(at + 9)
-        if size < HEADER_SIZE or size > end - at:
-            break
-        if at[4] == QUERY_EVENT and may_define(at + HEADER_SIZE, at + size):
-            found.append((QUERY_EVENT, <bytes>(at + HEADER_SIZE)[:size - HEADER_SIZE]))
-        at += size
+    while frame_at(&frame, at, end - at, False) == F_WHOLE:
+        if frame.code == QUERY_EVENT and may_define(frame.body, frame.end):
+            found.append((QUERY_EVENT, <bytes>frame.body[:frame.end - frame.body]))
+        at += frame.size
     return found
 
 

@@ -9,8 +9,11 @@ from libc.string cimport memchr
 from binlogio._kernel.base.cursor cimport u16, u32
 from binlogio._kernel.base.event_bytes cimport stamp_event
 from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, HEADER_SIZE
-from binlogio._kernel.primitives cimport Memory, crc32
+from binlogio._kernel.primitives cimport Memory
 from binlogio._kernel.scan.event_types cimport is_group_start
+from binlogio._kernel.scan.frames cimport (
+    F_BAD_SIZE, F_NEED_DATA, F_WHOLE, Frame, actual_checksum, frame_at, is_intact, shift_of, stored_checksum,
+)
 from binlogio._kernel.scan.groups cimport GroupState, follow_body
 
 from binlogio.errors import BinlogFormatError, ChecksumMismatch
@@ -61,27 +64,21 @@ cdef int _add(EventIndex index, const uint8_t* p, int64_t offset) except -1 nogi
 
 cdef int _scan(EventIndex index, const uint8_t* data, int64_t size, int64_t base, bint checksum, bint verify,
                bint stop_at_description, Scan* state) except -1 nogil:
-    cdef const uint8_t* p
-    cdef uint32_t event_size
-    cdef uint32_t smallest = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
-    while size - state.at >= HEADER_SIZE:
-        p = data + state.at
-        event_size = u32(p + 9)
-        if event_size < smallest:
-            state.error = 1
+    cdef Frame frame
+    cdef int status = frame_at(&frame, data, size, checksum)
+    while status == F_WHOLE:
+        if frame.code == FORMAT_DESCRIPTION_EVENT and stop_at_description:
             return 0
-        if event_size > size - state.at:
-            return 0
-        if p[4] == FORMAT_DESCRIPTION_EVENT and stop_at_description:
-            return 0
-        if checksum and verify and p[4] != FORMAT_DESCRIPTION_EVENT:
-            state.stored = u32(p + event_size - CHECKSUM_SIZE)
-            state.actual = crc32(0, p, event_size - CHECKSUM_SIZE)
+        if checksum and verify and frame.code != FORMAT_DESCRIPTION_EVENT:
+            state.stored, state.actual = stored_checksum(&frame), actual_checksum(&frame)
             if state.stored != state.actual:
                 state.error = 2
                 return 0
-        _add(index, p, base + state.at)
-        state.at += event_size
+        _add(index, frame.head, base + state.at)
+        state.at += frame.size
+        status = frame_at(&frame, data + state.at, size - state.at, checksum)
+    if status == F_BAD_SIZE:
+        state.error = 1
     return 0
 
 
@@ -138,23 +135,23 @@ def group_edges(const uint8_t[::1] buffer, EventIndex index, int64_t offset, int
     if it ends one, 4 if it belongs to none.
     """
     cdef GroupState group
-    cdef int64_t i, size
-    cdef const uint8_t* p
+    cdef int64_t i
+    cdef Frame frame
     cdef const int64_t* offsets = <const int64_t*>index.offset.data
     cdef bytes edges = bytes(index.count)
     cdef uint8_t* out = <uint8_t*><char*>edges
     group.place = place
     for i in range(index.count):
-        p = &buffer[offsets[i] - offset]
-        size = u32(p + 9) - (CHECKSUM_SIZE if checksum else 0)
-        follow_body(&group, p[4], p + HEADER_SIZE, p + size)
+        frame_at(&frame, &buffer[offsets[i] - offset], buffer.shape[0] + offset - offsets[i], checksum)
+        follow_body(&group, frame.code, frame.body, frame.end)
         out[i] = group.begins + 2 * group.ends + 4 * group.is_outside
     return group.place, edges
 
 
 cdef bint _could_follow(const uint8_t* p, int64_t offset) noexcept nogil:
     """Return whether an event's size and log_pos agree; log_pos may be 0, which some servers write inside a group."""
-    return u32(p + 9) >= HEADER_SIZE and (u32(p + 13) == <uint32_t>(offset + u32(p + 9)) or u32(p + 13) == 0)
+    cdef Frame frame
+    return frame_at(&frame, p, HEADER_SIZE, False) != F_BAD_SIZE and shift_of(&frame, offset, 0) == 0
 
 
 cdef int64_t _next_candidate(const uint8_t* data, int64_t at, int64_t end, int64_t base) noexcept nogil:
@@ -173,23 +170,22 @@ cdef int64_t _next_candidate(const uint8_t* data, int64_t at, int64_t end, int64
 
 cdef int64_t _find_group(const uint8_t* data, int64_t size, int64_t base, bint checksum, int64_t* seen) noexcept nogil:
     cdef int64_t at = 0
-    cdef int64_t event_size
-    cdef uint32_t smallest = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
     cdef int64_t end = size - HEADER_SIZE + 1  # number of indexes at which a complete header can begin
-    cdef const uint8_t* p
+    cdef int status
+    cdef Frame frame
     while at < end:
         at = _next_candidate(data, at, end, base)
         if at >= end:
             break
-        p = data + at
-        event_size = u32(p + 9)
-        if (u32(p + 13) == <uint32_t>(base + at + event_size) and smallest <= event_size <= MAX_GROUP_START_SIZE
-                and is_group_start(p[4])):  # the first comparison rejects nearly all indexes
-            if size - at < event_size + HEADER_SIZE:
+        status = frame_at(&frame, data + at, size - at, checksum)
+        if (shift_of(&frame, base + at, <uint32_t>(base + at + frame.size)) == 0 and status != F_BAD_SIZE
+                and frame.size <= MAX_GROUP_START_SIZE
+                and is_group_start(frame.code)):  # the first comparison rejects nearly all indexes
+            if size - at < frame.size + HEADER_SIZE:
                 seen[0] = at  # more bytes are needed to decide
                 return -1
-            if ((not checksum or u32(p + event_size - CHECKSUM_SIZE) == crc32(0, p, event_size - CHECKSUM_SIZE))
-                    and _could_follow(p + event_size, base + at + event_size)):
+            if ((not checksum or is_intact(&frame))
+                    and _could_follow(frame.head + frame.size, base + at + frame.size)):
                 return at
         at += 1
     seen[0] = at
@@ -218,15 +214,17 @@ def pass_events(const uint8_t[::1] buffer, int64_t offset, *, bint checksum):
     """
     cdef int64_t at = 0
     cdef int64_t size = buffer.shape[0]
-    cdef uint32_t smallest = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
+    cdef int status
+    cdef Frame frame
     with nogil:
         while size - at >= HEADER_SIZE:
-            if u32(&buffer[at + 9]) < smallest or not _could_follow(&buffer[at], offset + at):
+            status = frame_at(&frame, &buffer[at], size - at, checksum)
+            if status == F_BAD_SIZE or shift_of(&frame, offset + at, 0) != 0:
                 at = -1 - offset
                 break
-            if u32(&buffer[at + 9]) > size - at:
+            if status == F_NEED_DATA:
                 break
-            at += u32(&buffer[at + 9])
+            at += frame.size
     return offset + at
 
 
@@ -241,22 +239,16 @@ def stamp_events(uint8_t[::1] buffer, int64_t offset, *, bint checksum):
     cdef int64_t at = 0
     cdef int64_t size = buffer.shape[0]
     cdef int64_t count = 0
-    cdef uint32_t event_size
-    cdef uint8_t* p
+    cdef Frame frame
     cdef bint bad = False
     if size:
         with nogil:
             while at < size:
-                p = &buffer[at]
-                if size - at < HEADER_SIZE:
+                if frame_at(&frame, &buffer[at], size - at, checksum) != F_WHOLE:
                     bad = True
                     break
-                event_size = u32(p + 9)
-                if event_size < HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0) or event_size > size - at:
-                    bad = True
-                    break
-                stamp_event(p, event_size, <uint64_t>(offset + at + event_size), checksum)
-                at += event_size
+                stamp_event(&buffer[at], frame.size, <uint64_t>(offset + at + frame.size), checksum)
+                at += frame.size
                 count += 1
     if bad:
         raise BinlogFormatError("the events do not fill the buffer", offset=offset + at, field="event_size")

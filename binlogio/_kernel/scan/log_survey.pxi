@@ -12,9 +12,12 @@ from libc.string cimport memcmp, memset
 
 from binlogio._kernel.base.cursor cimport little, u16, u32
 from binlogio._kernel.base.event_codes cimport *
-from binlogio._kernel.primitives cimport Memory, ZstdContext, crc32
+from binlogio._kernel.primitives cimport Memory, ZstdContext
 from binlogio._kernel.scan.event_types cimport (
     is_any_rows, is_compressed_rows, is_group_start, is_xa_prepare, may_define, size_before_sql,
+)
+from binlogio._kernel.scan.frames cimport (
+    F_BAD_SIZE, F_NEED_DATA, F_WHOLE, Frame, actual_checksum, frame_at, shift_of, stored_checksum,
 )
 from binlogio._kernel.scan.groups cimport (
     G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
@@ -335,16 +338,14 @@ cdef class LogSurvey:
 
     def take_part(self, const uint8_t[::1] data, int64_t offset) -> None:
         """Process an event of which `data` has only the first bytes: its rows are not counted."""
-        cdef const uint8_t* p
-        cdef uint32_t event_size
-        if data.shape[0] < HEADER_SIZE:
+        cdef Frame frame
+        if data.shape[0] < HEADER_SIZE or frame_at(&frame, &data[0], data.shape[0], False) == F_BAD_SIZE:
             raise ValueError(f"{data.shape[0]} bytes of an event")
-        p = &data[0]
-        event_size = u32(p + 9)
+        frame.end = frame.head + data.shape[0]
         self.is_part = True
         with nogil:
-            self._check_position(p, offset, event_size)
-            self._group_event(p[4], p, p + HEADER_SIZE, p + data.shape[0], offset, offset + event_size)
+            self._check_position(&frame, offset)
+            self._group_event(&frame, offset)
         self.is_part = False
 
     @property
@@ -353,38 +354,28 @@ cdef class LogSurvey:
         return self.measured_rows, self.measured_bytes, self.minimal_bytes
 
     cdef int _take(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, bint looked) except -1 nogil:
-        cdef const uint8_t* p = data + at[0]
-        cdef const uint8_t* end
+        cdef Frame frame
         cdef int64_t offset = base + at[0]
-        cdef uint32_t event_size, shift
-        cdef uint32_t tail = CHECKSUM_SIZE if self.checksum else 0
-        cdef uint8_t code
+        cdef uint32_t shift
         cdef int looks
-        if size - at[0] < HEADER_SIZE:
-            return V_NEED_DATA
-        event_size = u32(p + 9)
-        code = p[4]
-        if event_size < HEADER_SIZE + tail:
+        cdef int status = frame_at(&frame, data + at[0], size - at[0], self.checksum)
+        if status == F_BAD_SIZE:
             return V_BAD_SIZE
-        if event_size > size - at[0]:
-            shift = self._shift(p, offset, event_size)
-            if self.has_positions and shift and shift != self.shift and event_size > BIG_EVENT_SIZE:
-                return V_BAD_SIZE
-            return V_NEED_DATA
-        looks = V_GO_ON if looked else self.looks_at[code]
+        if status == F_NEED_DATA:
+            shift = shift_of(&frame, offset, self.shift) if frame.size > BIG_EVENT_SIZE else self.shift
+            return V_BAD_SIZE if self.has_positions and shift and shift != self.shift else V_NEED_DATA
+        looks = V_GO_ON if looked else self.looks_at[frame.code]
         if looks == V_DESCRIPTION:
             return V_DESCRIPTION
-        end = p + event_size - tail
-        if tail and not looked:
-            self.stored = u32(end)
-            self.actual = crc32(0, p, event_size - tail)
+        if self.checksum and not looked:
+            self.stored, self.actual = stored_checksum(&frame), actual_checksum(&frame)
             if self.stored != self.actual:
                 return V_BAD_CHECKSUM
-        if looks == V_LOOK and not self._opens(code, p + HEADER_SIZE, end, offset):
+        if looks == V_LOOK and not self._opens(frame.code, frame.body, frame.end, offset):
             return V_LOOK
-        self._check_position(p, offset, event_size)
-        self._group_event(code, p, p + HEADER_SIZE, end, offset, offset + event_size)
-        at[0] += event_size
+        self._check_position(&frame, offset)
+        self._group_event(&frame, offset)
+        at[0] += frame.size
         if self.problems.size >= <int64_t>sizeof(ProblemRecord) * MOST_PROBLEMS or (
                 self.groups.size >= MOST_GROUP_BYTES) or self.runs.size >= MOST_GROUP_BYTES:
             return V_FULL
@@ -421,40 +412,36 @@ cdef class LogSurvey:
 
     cdef int64_t _walk_inner(self, const uint8_t* data, int64_t size, int64_t offset) except -1 nogil:
         """Process the complete events at the start of plain bytes of a payload; returns their size."""
-        cdef int64_t whole = _whole_events(data, size)
         cdef int64_t at = 0
-        cdef uint32_t event_size
-        cdef const uint8_t* p
+        cdef Frame frame
         cdef TypeCounts* counts
-        while at < whole:
-            p = data + at
-            event_size = u32(p + 9)
-            counts = self._type_counts(p[4])
+        while frame_at(&frame, data + at, size - at, False) == F_WHOLE:
+            counts = self._type_counts(frame.code)
             if counts != NULL:
                 counts.inner_events += 1
-                counts.inner_bytes += event_size
+                counts.inner_bytes += frame.size
             if self.has_group:
                 self.group.events += 1
-                self._begin_time(u32(p))
-            self._body(p[4], p + HEADER_SIZE, p + event_size, offset, True)
-            at += event_size
+                self._begin_time(u32(frame.head))
+            self._body(frame.code, frame.body, frame.end, offset, True)
+            at += frame.size
         return at
 
-    cdef inline uint32_t _shift(self, const uint8_t* p, int64_t offset, uint32_t event_size) noexcept nogil:
-        """Return the difference between log_pos and the real end; the previous one if log_pos is 0."""
-        return u32(p + 13) - <uint32_t>offset - event_size if u32(p + 13) else self.shift
-
-    cdef int _check_position(self, const uint8_t* p, int64_t offset, uint32_t event_size) except -1 nogil:
-        cdef uint32_t shift = self._shift(p, offset, event_size)
+    cdef int _check_position(self, const Frame* frame, int64_t offset) except -1 nogil:
+        cdef uint32_t shift = shift_of(frame, offset, self.shift)
         if self.has_positions and shift != self.shift:
             if shift:
-                self._problem(P_LOG_POS, offset, u32(p + 13))
+                self._problem(P_LOG_POS, offset, <uint32_t>offset + frame.size + shift)
             self.shift = shift
         return 0
 
-    cdef int _group_event(self, uint8_t code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
-                          int64_t offset, int64_t after) except -1 nogil:
+    cdef int _group_event(self, const Frame* frame, int64_t offset) except -1 nogil:
         """Update the event group for an event that is not inside a payload."""
+        cdef uint8_t code = frame.code
+        cdef const uint8_t* p = frame.head
+        cdef const uint8_t* body = frame.body
+        cdef const uint8_t* end = frame.end
+        cdef int64_t after = offset + frame.size
         cdef int before = self.state.place
         cdef TypeCounts* counts
         follow_body(&self.state, code, body, end)
@@ -908,6 +895,7 @@ cdef inline bint _ends_transaction(uint8_t code, const uint8_t* body, const uint
 cdef int64_t _whole_events(const uint8_t* data, int64_t size) noexcept nogil:
     """Return the size of the complete events at the start of plain bytes of a payload."""
     cdef int64_t at = 0
-    while size - at >= HEADER_SIZE and HEADER_SIZE <= u32(data + at + 9) <= size - at:
-        at += u32(data + at + 9)
+    cdef Frame frame
+    while frame_at(&frame, data + at, size - at, False) == F_WHOLE:
+        at += frame.size
     return at
