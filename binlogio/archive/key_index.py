@@ -465,6 +465,8 @@ class KeyIndex:
 
     def __init__(self, name: str, filesystem: FileSystem | None = None) -> None:
         self.name: Final = name
+        if filesystem is None and Path(name).is_fifo():
+            raise IndexUnusable(f"the index {name} cannot be read: it is a pipe")
         try:
             self._source = filesystem.open_input_file(name) if filesystem is not None else pa.OSFile(os.fsencode(name))
         except FileNotFoundError as exc:

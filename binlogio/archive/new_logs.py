@@ -9,7 +9,6 @@ temporary names, and `LogIndex` publishes them. An existing file is replaced onl
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ from binlogio.storage.index_file import INDEX_SUFFIX, is_index_file, log_number,
 from binlogio.storage.log_index import LogIndex, new_name
 from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, LocalStorage
 from binlogio.storage.new_file import (
+    check_regular,
     give_name,
     local_output,
     locked_side,
@@ -310,8 +310,7 @@ class NewLogs:
             with suppress(OSError, ValueError):
                 if found is not None and os.path.samestat(found, os.stat(one)):  # noqa: PTH116 - may be a URI
                     raise WriterStateError("the output is one of the inputs", file=str(path), hint="choose another one")
-        if found is not None and not stat.S_ISREG(found.st_mode):
-            raise WriterStateError("the output is not a regular file", file=str(path), hint="choose another one")
+        check_regular(path)
         if not self._replaces:
             raise WriterStateError("the output exists already", file=str(path), hint="give --force to replace it")
 

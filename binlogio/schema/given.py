@@ -317,7 +317,7 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
 
     path = Path(definitions)
     try:
-        text = _read_bytes(path).decode("utf-8-sig")
+        text = read_text_file(path).decode("utf-8-sig")
         if DefinitionCatalogue.is_stored(text):
             return GivenDefinitions(catalogue=DefinitionCatalogue.parse(text))
         return (
@@ -330,7 +330,7 @@ def load_definitions(definitions: Definitions | None) -> GivenDefinitions | None
         raise UnsupportedFeature("the file of table definitions is not valid", file=str(path), found=str(exc)) from exc
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_text_file(path: Path) -> bytes:
     """Return the contents of a file, which are read up to the first zero byte: an endless device is no text.
 
     Raises:

@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from binlogio.constants import NEW_DIRECTORY_MODE, NEW_FILE_MODE
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import UnsupportedFeature, WriterStateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,6 +51,12 @@ def local_output(name: str | os.PathLike[str]) -> Path:
             "output goes to local files only", found=text, hint="write to a local directory, and copy it to the store"
         )
     return Path(text)
+
+
+def check_regular(target: Path) -> None:
+    """Raise WriterStateError if an output exists and is no regular file: a device may be endless, a pipe may block."""
+    if target.exists() and not target.is_file():
+        raise WriterStateError("the output is not a regular file", file=str(target), hint="choose another one")
 
 
 def _hash_of(target: Path) -> str:
@@ -85,9 +91,11 @@ def locked_side(target: Path, *, is_directory: bool = False) -> Iterator[Path]:
     file system without locks excludes no process.
 
     Raises:
+        WriterStateError: the target is a device, pipe or directory.
         BlockingIOError: another process, or another thread, writes this target.
         OSError: it cannot be created.
     """
+    check_regular(target)
     side = new_side(target)
     lock: int | None = None
     try:
@@ -240,7 +248,7 @@ def new_file(target: Path, *, replaces: bool, shown: Path | None = None) -> Iter
     The file is deleted if an exception leaves the block. Errors of writes name `shown`, by default `target`.
 
     Raises:
-        BlockingIOError: as in `locked_side`.
+        WriterStateError, BlockingIOError: as in `locked_side`.
         FileExistsError, OSError: as in `give_name`.
     """
     with locked_side(target) as side:

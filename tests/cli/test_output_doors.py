@@ -183,6 +183,42 @@ def test_outcome_at_every_place(door: str, tmp_path: Path, monkeypatch: pytest.M
     assert ["" if door in ALSO_STORES and i == 7 else str(code) for i, code in enumerate(codes)] == table()[door]
 
 
+READ_FIRST: Final = {  # what is at the place of an output that a command reads, or of a text that it reads whole
+    "--save": ("schema", "-q", "--save", "OUT", LOG),
+    "--save --force": ("schema", "-q", "--force", "--save", "OUT", LOG),
+    "binlogio-export.json": ("export", "-q", "--append", "-o", "FOLDER", LOG),
+    "binlog.000001.keys.parquet": ("index", "-q", "-o", "FOLDER", LOG),
+    "--information-schema": ("schema", "--information-schema", "OUT"),
+    "--ddl": ("write", "--from", "OUT", "--format", "csv", "--table", "a.b", "--ddl", "OUT", "-o", "FOLDER/new"),
+}
+
+
+@pytest.mark.parametrize("name", READ_FIRST)
+@pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFCHR], ids=["pipe", "zeros"])
+def test_a_device_is_not_read_to_its_end_nor_replaced(name: str, kind: int, tmp_path: Path) -> None:
+    """A pipe without a writer would block, and zeros would fill the memory."""
+    if kind == stat.S_IFIFO and name in ("--information-schema", "--ddl"):
+        pytest.skip("a pipe is a file to read")
+    place = tmp_path / name
+    try:
+        os.mknod(place, kind | 0o600, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("only root makes devices")
+    arguments = (one.replace("OUT", str(place)).replace("FOLDER", str(tmp_path)) for one in READ_FIRST[name])
+    result = subprocess.run(
+        [sys.executable, "-m", "binlogio", *arguments],
+        check=False,
+        capture_output=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)),
+    )
+
+    assert result.returncode == 2, result.stderr
+    assert str(place).encode() in result.stderr
+    assert stat.S_IFMT(place.stat().st_mode) == kind
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
 def stopped(tmp_path: Path, number: int, most: int) -> None:
     """Run each command in `tmp_path / DOOR / N`, with a signal before its operation N; 0 is not stopped."""
     (tmp_path / "empty").mkdir()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.errors import BinlogFormatError, ChangedLogs, Hint
 from binlogio.series import LogMatch, LogProgress
 from binlogio.series.gtid_history import ServerGtids
-from binlogio.storage.new_file import is_side, make_directory, new_file, sync_directory
+from binlogio.storage.new_file import check_regular, is_side, make_directory, new_file, sync_directory
 from binlogio.storage.stored_json import read_stored
 
 if TYPE_CHECKING:
@@ -153,8 +153,10 @@ def load_ledger(folder: Path) -> ExportLedger | None:
 
     Raises:
         BinlogFormatError: the file is not a ledger.
+        WriterStateError: it is a device or a pipe.
     """
     path = folder / LEDGER_NAME
+    check_regular(path)
     try:
         text = path.read_bytes()
     except FileNotFoundError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.schema.catalogue import DefinitionCatalogue
+from binlogio.schema.given import read_text_file
 from binlogio.storage.new_file import new_file
 
 if TYPE_CHECKING:
@@ -29,12 +30,11 @@ def read_catalogue(place: str) -> DefinitionCatalogue | None:
             with filesystem.open_input_stream(path) as file:
                 data = file.read()
         else:
-            data = Path(place).read_bytes()
+            data = read_text_file(Path(place))
+        return DefinitionCatalogue.parse(data.decode())
     except FileNotFoundError:
         return None
-    try:
-        return DefinitionCatalogue.parse(data.decode())
-    except UnicodeDecodeError as exc:
+    except ValueError as exc:
         raise UnsupportedFeature("not a catalogue of definitions", file=place, found=str(exc)) from exc
     except UnsupportedFeature as exc:
         exc.locate(file=place)
@@ -65,6 +65,7 @@ def changed_catalogue(path: Path, *, replaces: bool = False) -> Iterator[Definit
 
     Raises:
         UnsupportedFeature: the file is not a catalogue.
+        WriterStateError: it is a device, pipe or directory.
         BlockingIOError: another process changes it.
         OSError: the file cannot be read or written.
     """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from binlogio.errors import UnsupportedFeature
+from binlogio.schema.given import read_text_file
 from binlogio.schema.information_schema import QUERY, parse_information_schema
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import DAMAGE, OK, Refusal, error_text, say, say_gaps
@@ -172,9 +173,9 @@ def _save(
 
 def _read_listing(name: str) -> list[TableDefinition]:
     try:
-        return parse_information_schema(Path(name).read_bytes().decode("utf-8-sig"))
+        return parse_information_schema(read_text_file(Path(name)).decode("utf-8-sig"))
     except UnsupportedFeature as exc:
         exc.locate(file=name)
         raise Refusal(error_text(exc)) from exc
-    except UnicodeDecodeError as exc:
+    except ValueError as exc:
         raise Refusal(f"{name}: expected UTF-8 ({exc})") from exc

@@ -16,6 +16,7 @@ from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.statements import follow_ddl
 from binlogio.schema.ddl.tokens import iter_tokens
 from binlogio.schema.ddl.tree import CreateTable
+from binlogio.schema.given import read_text_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -71,7 +72,7 @@ class ScriptTables:
         """
         found, schema = [], ""
         try:
-            sql = path.read_bytes().decode("utf-8-sig")
+            sql = read_text_file(path).decode("utf-8-sig")
             for statement, raw in _statements(sql, self._server):
                 text = _COMMENTS.sub("", raw, 1).strip()
                 verb = statement[0].upper
@@ -85,8 +86,8 @@ class ScriptTables:
         except UnsupportedFeature as exc:
             exc.locate(file=str(path))
             raise
-        except UnicodeDecodeError as exc:
-            raise UnsupportedFeature("the file is not UTF-8", file=str(path), found=str(exc)) from exc
+        except ValueError as exc:
+            raise UnsupportedFeature("the file is not UTF-8 text", file=str(path), found=str(exc)) from exc
         return found
 
     @property
