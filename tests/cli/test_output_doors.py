@@ -31,7 +31,7 @@ from corpus import FIXTURES, MYSQL, ROOT, SUPPORT
 from interrupts import InterruptAfter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from click.testing import Result
 
@@ -66,7 +66,11 @@ FOLDERS: Final = {
 DOORS: Final = {**FILES, **FOLDERS}
 PLACES: Final = ("new", "exists", "`--force`", "no directory", "a file as directory", "full disk", "in use", "`s3://`")
 CANNOT_FORCE: Final = ("`write -o`",)  # it continues the logs that are there
-KILLED: Final = (  # each way of publishing
+KILLS: Final = int(os.environ.get("BINLOGIO_KILLS", "4"))
+FORCED: Final = ", an old file"
+KILLED: Final = (*DOORS, *(f"{door}{FORCED}" for door in FILES if "export" not in door))
+NO_ROWS: Final = (".json", ".avro", "catalog.db", "catalog.db-journal")
+INTERRUPTED: Final = (  # each way of publishing
     "`dump -o`",
     "`copy -o FILE`",
     "`export -o`, DuckDB",
@@ -219,17 +223,18 @@ def test_a_device_is_not_read_to_its_end_nor_replaced(name: str, kind: int, tmp_
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
 
-def stopped(tmp_path: Path, number: int, most: int) -> None:
-    """Run each command in `tmp_path / DOOR / N`, with a signal before its operation N; 0 is not stopped."""
-    (tmp_path / "empty").mkdir()
-    lines = [
-        json.dumps(
-            [str(tmp_path / str(i)), str(tmp_path / "empty"), *(one.replace("OUT", "@/out") for one in DOORS[door])]
-        )
-        for i, door in enumerate(KILLED)
-    ]
+def stopped(tmp_path: Path, doors: Collection[str], number: int, most: int, moments: int = 0) -> None:
+    """Run each command in `tmp_path / DOOR / N`, with a signal as in `killed_commands`; 0 is not stopped."""
+    (tmp_path / "new").mkdir()
+    (tmp_path / "exists").mkdir()
+    (tmp_path / "exists" / "out").write_text("precious")
+    lines = []
+    for i, door in enumerate(doors):
+        command = [one.replace("OUT", "@/out") for one in DOORS[door.removesuffix(FORCED)]]
+        template, more = ("exists", ["--force"]) if door.endswith(FORCED) else ("new", [])
+        lines.append(json.dumps([str(tmp_path / str(i)), str(tmp_path / template), command[0], *more, *command[1:]]))
     subprocess.run(
-        [sys.executable, str(SUPPORT / "killed_commands.py"), str(number), str(most)],
+        [sys.executable, str(SUPPORT / "killed_commands.py"), str(number), str(most), str(moments)],
         input="\n".join(lines).encode(),
         check=True,
         stdout=subprocess.DEVNULL,
@@ -239,43 +244,71 @@ def stopped(tmp_path: Path, number: int, most: int) -> None:
 
 
 def rows(folder: Path) -> dict[str, bytes]:
-    """Return the files below a directory that have rows: not a ledger, and not a DuckDB file, by its size only."""
-    found = {name: data for name, (_, data) in contents(folder).items() if data and not name.endswith(".json")}
-    return {name: b"DuckDB" if data[8:12] == b"DUCK" else data for name, data in found.items()}
+    """Return the files below a directory that have rows, and the rows of the tables that Delta and Iceberg know."""
+    found = finished(folder)
+    for log in folder.rglob("_delta_log"):
+        table = pytest.importorskip("deltalake").DeltaTable(log.parent).to_pyarrow_table()
+        found[str(log.relative_to(folder))] = repr(table.to_pylist()).encode()
+    for database in folder.rglob("catalog.db"):
+        catalog = pytest.importorskip("pyiceberg.catalog.sql").SqlCatalog("binlogio", uri=f"sqlite:///{database}")
+        for name in (name for space in catalog.list_namespaces() for name in catalog.list_tables(space)):
+            found[".".join(name)] = repr(catalog.load_table(name).scan().to_arrow().to_pylist()).encode()
+        catalog.engine.dispose()
+    return found
+
+
+def finished(folder: Path) -> dict[str, bytes]:
+    """Return the files below a directory that have rows and a final name; of a DuckDB file its rows."""
+    return {
+        name: _duckdb_rows(folder / name) if data[8:12] == b"DUCK" else data
+        for name, (_, data) in contents(folder).items()
+        if data and ".part" not in name and not name.endswith(NO_ROWS)
+    }
+
+
+def _duckdb_rows(file: Path) -> bytes:
+    with pytest.importorskip("duckdb").connect(str(file), read_only=True) as database:
+        names = database.sql("SELECT schema_name, table_name FROM duckdb_tables()").fetchall()
+        tables = {name: database.sql('FROM "{}"."{}"'.format(*name)).fetchall() for name in sorted(names)}
+    return repr({name: rows for name, rows in tables.items() if name[0] != "binlogio_export"}).encode()
 
 
 def test_killed_commands_can_be_repeated(tmp_path: Path) -> None:
-    """The output is complete or not there, and the next command removes what is left."""
-    stopped(tmp_path, signal.SIGKILL, 6)
+    """A file is complete, or as it was before; the next command completes the output and removes what is left."""
+    stopped(tmp_path, KILLED, signal.SIGKILL, KILLS, max(1, KILLS // 2))
     count = 0
-    for i, door in enumerate(KILLED):
-        runs = [path for path in (tmp_path / str(i)).iterdir() if path.is_dir() and path.name != "0"]
+    for i, name in enumerate(KILLED):
+        door, old = name.removesuffix(FORCED), {"out": b"precious"} if name.endswith(FORCED) else {}
         whole = rows(tmp_path / str(i) / "0")
-        assert whole, door
-        for folder in runs:
-            count += 1
-            assert Path(f"{folder}.code").read_text() == "-9"
-            if door in FILES and (folder / "out").exists():
-                assert {name: data for name, data in rows(folder).items() if ".part" not in name} == whole
-            code = run(door, folder / "out").exit_code
+        assert whole not in ({}, old), name
+        for folder in (path for path in (tmp_path / str(i)).iterdir() if path.is_dir() and path.name != "0"):
+            where = (name, folder.name)
+            count += Path(f"{folder}.code").read_text() == "-9"
+            if door == "`write -o`":  # it writes logs under their names, and the next command continues them
+                assert run(door, folder / "out").exit_code == 0, where
+                assert CliRunner().invoke(cli, ["verify", "-q", str(folder / "out")]).exit_code == 0, where
+                continue
+            left = finished(folder)
+            assert left in (old, whole) if door in FILES else left.items() <= whole.items(), where
+            code = 2 if old else run(door, folder / "out").exit_code
             if code == 2 and "export" in door:
                 code = run(door, folder / "out", "--append").exit_code
-                assert code == 0, door
-            assert code in (0, 2), door
+                assert code == 0, where
+            assert code in (0, 2), where
             if code == 2:
-                assert run(door, folder / "out", "--force").exit_code == 0
-            assert rows(folder) == whole, (door, folder.name)
-            assert not [name for name in contents(folder) if ".part" in name], (door, folder.name)
+                assert run(door, folder / "out", "--force").exit_code == 0, where
+            assert rows(folder) == whole, where
+            assert not [one for one in contents(folder) if ".part" in one], where
 
-    assert count > 40
+    assert count > len(KILLED) * KILLS // 2
 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, "130"), (signal.SIGTERM, "143")])
 def test_interrupted_commands_leave_nothing(tmp_path: Path, number: int, expected: str) -> None:
     """The output is complete, or there is no file at all."""
-    stopped(tmp_path, number, 3)
+    stopped(tmp_path, INTERRUPTED, number, 3)
     count = 0
-    for i, door in enumerate(KILLED):
+    for i, door in enumerate(INTERRUPTED):
         whole = rows(tmp_path / str(i) / "0")
         for folder in (path for path in (tmp_path / str(i)).iterdir() if path.is_dir() and path.name != "0"):
             count += Path(f"{folder}.code").read_text() == expected
