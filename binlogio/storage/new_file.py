@@ -91,8 +91,7 @@ def locked_side(target: Path, *, is_directory: bool = False) -> Iterator[Path]:
     file system without locks excludes no process.
 
     Raises:
-        WriterStateError: the target is a device, pipe or directory.
-        BlockingIOError: another process, or another thread, writes this target.
+        WriterStateError: the target is a device, pipe or directory; another process, or thread, writes it.
         OSError: it cannot be created.
     """
     check_regular(target)
@@ -101,8 +100,8 @@ def locked_side(target: Path, *, is_directory: bool = False) -> Iterator[Path]:
     try:
         make_side(side, target, is_directory=is_directory)
         lock = os.open(side, os.O_RDONLY)
-        if not _is_locked(lock) or not _is_at(side, lock):  # another writer takes it for one of a killed process
-            raise _other_writer(target)
+        if not is_locked(lock) or not _is_at(side, lock):  # another writer takes it for one of a killed process
+            raise other_writer(target)
         _remove_others(side, target)
         yield side
     finally:
@@ -116,11 +115,12 @@ def locked_side(target: Path, *, is_directory: bool = False) -> Iterator[Path]:
                 os.close(lock)
 
 
-def _other_writer(target: Path) -> BlockingIOError:
-    return BlockingIOError(errno.EAGAIN, "another command is writing this", str(target))
+def other_writer(target: Path) -> WriterStateError:
+    """Return the error of an output that another process, or another thread, writes."""
+    return WriterStateError("another command is writing this", file=str(target), hint="wait until it has ended")
 
 
-def _is_locked(descriptor: int) -> bool:
+def is_locked(descriptor: int) -> bool:
     """Lock an open file; return False if another has the lock, True also on a file system without locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -143,7 +143,7 @@ def _remove_others(side: Path, target: Path) -> None:
     """Remove the temporary files that killed writers of `target` have left.
 
     Raises:
-        BlockingIOError: another writer is at work.
+        WriterStateError: another writer is at work.
     """
     try:
         names = os.listdir(side.parent)  # noqa: PTH208 - faster, and directories may have many files
@@ -156,8 +156,8 @@ def _remove_others(side: Path, target: Path) -> None:
                 continue
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
             try:
-                if not _is_locked(descriptor):
-                    raise _other_writer(target)
+                if not is_locked(descriptor):
+                    raise other_writer(target)
                 remove_side(path)
             finally:
                 os.close(descriptor)
@@ -248,7 +248,7 @@ def new_file(target: Path, *, replaces: bool, shown: Path | None = None) -> Iter
     The file is deleted if an exception leaves the block. Errors of writes name `shown`, by default `target`.
 
     Raises:
-        WriterStateError, BlockingIOError: as in `locked_side`.
+        WriterStateError: as in `locked_side`.
         FileExistsError, OSError: as in `give_name`.
     """
     with locked_side(target) as side:

@@ -223,6 +223,34 @@ def test_a_device_is_not_read_to_its_end_nor_replaced(name: str, kind: int, tmp_
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
 
+RUN_ANOTHER_FIRST: Final = """
+import subprocess, sys
+from binlogio_cli.main import main
+
+def before_the_lock(event, _, begun=[]):
+    if event == "fcntl.flock" and not begun:
+        begun.append(True)
+        subprocess.run([sys.executable, "-m", "binlogio", *sys.argv[1:]], check=True)
+
+sys.addaudithook(before_the_lock)
+main()
+"""
+
+
+def test_an_export_knows_what_another_has_added_before_it_had_the_lock(tmp_path: Path) -> None:
+    """The ledger is read with the lock: what it lists is neither written again nor left out of the next ledger."""
+    command = ["export", "-q", "--append", "--format", "csv", "-o", str(tmp_path / "out")]
+    assert CliRunner().invoke(cli, [*command, LOG]).exit_code == 0
+    second = [*command, LOG, str(MYSQL / "incident" / "binlog.000002")]
+    result = subprocess.run([sys.executable, "-c", RUN_ANOTHER_FIRST, *second], check=False, capture_output=True)
+    assert CliRunner().invoke(cli, [*command[:-1], str(tmp_path / "one"), *second[-2:]]).exit_code == 0
+
+    assert result.returncode == 0, result.stderr
+    lines = [sorted(b"".join(rows(tmp_path / name).values()).splitlines()) for name in ("out", "one")]
+    assert set(lines[0]) == set(lines[1])
+    assert len(lines[0]) == len(lines[1]) + 2  # two more headers
+
+
 def stopped(tmp_path: Path, doors: Collection[str], number: int, most: int, moments: int = 0) -> None:
     """Run each command in `tmp_path / DOOR / N`, with a signal as in `killed_commands`; 0 is not stopped."""
     (tmp_path / "new").mkdir()

@@ -39,7 +39,7 @@ class DuckdbFile:
 
     Raises:
         ExportError: DuckDB cannot open the file.
-        BlockingIOError: another process creates a file of this name.
+        WriterStateError: another process creates a file of this name.
         OSError: the file cannot be created.
     """
 

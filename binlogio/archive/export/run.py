@@ -9,7 +9,6 @@ export of a log in use can be continued later. Values are converted by `type_map
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -46,10 +45,12 @@ from binlogio.series.progress import LogProgress
 from binlogio.storage.encryption import load_keyring
 from binlogio.storage.index_file import log_number, unescaped_name
 from binlogio.storage.new_file import (
+    is_locked,
     is_side,
     local_output,
     make_directory,
     missing_folders,
+    other_writer,
     remove_side,
     removed_if_empty,
 )
@@ -642,7 +643,7 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
     Raises:
         ExportError: it exists and is neither continued nor replaced, or was made with other options.
         UnsupportedFeature: a library is missing.
-        BlockingIOError: another export writes to it.
+        WriterStateError: another export writes to it.
         OSError: it cannot be created.
     """
     lake: DeltaTables | IcebergTables | None = None
@@ -654,14 +655,17 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
         lake = DeltaTables(folder)
     elif settings.form is ExportFormat.ICEBERG:
         lake = IcebergTables(folder, settings.catalog)
-    found = load_ledger(folder) if folder.is_dir() else None
-    if found is None and folder.exists() and (not folder.is_dir() or not all(map(is_side, folder.iterdir()))):
-        raise ExportError("this exists, and is not an export", file=str(folder), hint="give a new directory")
+    no_export = ExportError("this exists, and is not an export", file=str(folder), hint="give a new directory")
+    if folder.exists() and not folder.is_dir():
+        raise no_export
     make_directory(folder)
     lock = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        ledger = settings.ledger
+        if not is_locked(lock):
+            raise other_writer(folder)
+        ledger, found = settings.ledger, load_ledger(folder)  # which another export may have changed until now
+        if found is None and not all(map(is_side, folder.iterdir())):
+            raise no_export
         if found is not None and settings.replace:
             if lake is not None:
                 raise ExportError(
@@ -675,9 +679,6 @@ def _open_directory(folder: Path, settings: _Settings) -> _Directory:
         for path in filter(is_side, folder.iterdir()):
             remove_side(path)
         return _Directory(folder, settings, ledger, lake, lock)
-    except BlockingIOError as exc:
-        os.close(lock)
-        raise BlockingIOError(exc.errno, "another export writes to this directory", str(folder)) from exc
     except BaseException:
         os.close(lock)
         raise

@@ -65,8 +65,7 @@ def changed_catalogue(path: Path, *, replaces: bool = False) -> Iterator[Definit
 
     Raises:
         UnsupportedFeature: the file is not a catalogue.
-        WriterStateError: it is a device, pipe or directory.
-        BlockingIOError: another process changes it.
+        WriterStateError: it is a device, pipe or directory, or another process changes it.
         OSError: the file cannot be read or written.
     """
     with new_file(path, replaces=True) as file:
