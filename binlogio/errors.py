@@ -140,6 +140,10 @@ class Hint(Enum):
         "replace=True replaces the export",
         "--force instead of --append replaces the export",
     )
+    EXPORT_DIRECTORY = (
+        'a / at the end makes a directory of this name; format="duckdb" writes one file',
+        "a / at the end makes a directory of this name; --format duckdb writes one file",
+    )
     EXPORT_EXISTS = (
         "append=True continues it, replace=True replaces it",
         "--append continues it, --force replaces it",

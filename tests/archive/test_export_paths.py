@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
 from click.testing import CliRunner
 
 from binlogio_cli.main import cli
@@ -19,7 +20,7 @@ OUTSIDE: Final = ("../victim", "/victim", "..", ".", "", "x/../../victim.csv", "
 TEMPORARY: Final = (*OUTSIDE, "x/.binlogio-0123456789abcdef.part", "shop.orders.parquet")
 
 
-def run(out: Path, *more: str) -> tuple[int, str]:
+def run(out: Path | str, *more: str) -> tuple[int, str]:
     result = CliRunner().invoke(cli, ["export", "-q", "-o", str(out), *more])
     return result.exit_code, result.stderr
 
@@ -49,6 +50,23 @@ def test_ledger_with_other_paths_is_refused(tmp_path: Path) -> None:
     code, text = run(out, "--append", FIRST, SECOND)
 
     assert (code, "a file of the export is missing" in text) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.JSONL", "out.csv.gz", "out.db", "out.arrow"])
+@pytest.mark.parametrize("form", ["csv", "parquet", "delta"])
+def test_name_of_a_file_is_refused_for_a_directory(name: str, form: str, tmp_path: Path) -> None:
+    """A directory that exists, or a / at the end, is a directory under any name; DuckDB writes a file."""
+    code, text = run(tmp_path / name, "--format", form, FIRST)
+    left = list(tmp_path.iterdir())
+
+    assert (code, left) == (2, [])
+    assert f"{name}: an export is a directory" in text
+    assert "--format duckdb" in text
+    assert run(f"{tmp_path / name}/", "--format", form, FIRST)[0] == 0
+    assert run(tmp_path / name, "--format", form, "--append", FIRST)[0] == 0
+    assert run(tmp_path / "export" / name, "--format", "duckdb", FIRST)[0] == 4
+    (tmp_path / "export").mkdir()
+    assert run(tmp_path / "export" / name, "--format", "duckdb", FIRST)[0] == 0
 
 
 def test_directory_of_an_export_that_is_a_link_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -69,6 +70,9 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile
 
 FormatName = Literal["parquet", "arrow", "csv", "jsonl", "duckdb", "delta", "iceberg"]
+_FILE_NAME: Final = re.compile(
+    r"\.(csv|tsv|parquet|arrow|feather|jsonl?|ndjson|db|duckdb|sqlite3?|gz|zst)$", re.IGNORECASE
+)
 _LEFT_OUT: Final = ("schema", "table", "last_committed", "sequence_number")
 
 
@@ -184,7 +188,8 @@ def export(
         BinlogError: a log is damaged, or is not a binary log.
         OSError: a file cannot be read or written.
     """
-    form, to = _format_of(format), local_output(to)
+    form = _format_of(format)
+    to = _place_of(to, form)
     if append and replace:
         raise ExportError("an export is either continued or replaced", hint=Hint.EXPORT_EXISTS)
     if csv_safe and form is not ExportFormat.CSV:
@@ -364,6 +369,17 @@ def _format_of(name: str) -> ExportFormat:
     except ValueError as exc:
         names = ", ".join(one.value for one in ExportFormat)
         raise ExportError("unknown value", field="format", expected=names, found=name) from exc
+
+
+def _place_of(to: str | os.PathLike[str], form: ExportFormat) -> Path:
+    name, path = os.fspath(to), local_output(to)
+    if form is not ExportFormat.DUCKDB and not name.endswith(os.sep) and not path.exists() and _FILE_NAME.search(name):
+        raise ExportError(
+            "an export is a directory with files for each table, and this is the name of a file",
+            file=name,
+            hint=Hint.EXPORT_DIRECTORY,
+        )
+    return path
 
 
 # -------------------------------------------------------------------------------------------------------- rows of logs
