@@ -8,6 +8,7 @@ argument, a command-line option or a Spark option is a `Hint`, which has a text 
         BadMagic  TruncatedEvent  ChecksumMismatch  MissingTableMap
       UnsupportedFeature     this version of binlogio cannot read or write this, or an argument such as a key is missing
         MissingPackage       an optional package is not installed
+        UndecidedRows        rows lack a column without which they cannot be compared with a condition
       LoggingError           the statement cannot be logged, with the server's error number and symbol
         CacheLimitExceeded
       WriterStateError       methods of the writer were called in an invalid order
@@ -357,6 +358,10 @@ class MissingPackage(UnsupportedFeature):
 
     def __init__(self, reason: str, *, extra: str) -> None:
         super().__init__(reason, hint=f"pip install 'binlogio[{extra}]'")
+
+
+class UndecidedRows(UnsupportedFeature):
+    """Rows cannot be compared with a condition, because the log does not have the column."""
 
 
 class LoggingError(BinlogError):

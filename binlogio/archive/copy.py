@@ -297,6 +297,7 @@ class LogCopier:
         self._is_whole = False
         self._edge = ENDS  # edge flags of the last event
         self._group_offset = 0
+        self._rest_offset = 0  # of the second event of the group that is edited
         self._is_wanted = False  # the current group is copied
         self._start = 0  # offset of the current group in the new log; -1: it is not copied
         self._group: HeldFrames | None = None
@@ -641,6 +642,8 @@ class LogCopier:
             return
         for start, size in zip(batch.starts[first:stop].tolist(), batch.sizes[first:stop].tolist(), strict=True):
             event = bare_event(data, start, size, has_checksum)
+            if not group.count:
+                self._rest_offset = batch.offset + start + size
             group.append(event if group.count else self._with_clock(event))
         if batch.edges[stop - 1] & ENDS:
             self._group = None
@@ -653,7 +656,7 @@ class LogCopier:
         log, summary = self._log, self.summary
         if log is None:
             return
-        edited = self._editor.edit(group, self._group_offset, has_checksum=log.has_checksum)
+        edited = self._editor.edit(group, self._rest_offset, has_checksum=log.has_checksum)
         if edited.dropped:
             summary.dropped_events.update(edited.dropped)
         if edited.is_empty and (self._options.drops_empty or not edited.has_gtid):

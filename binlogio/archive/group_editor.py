@@ -180,7 +180,6 @@ class EditedGroup:
 class _Editing:
     """The state while a group is edited."""
 
-    offset: int
     out: HeldFrames = field(default_factory=HeldFrames)
     lead: list[bytes] = field(default_factory=list)  # statement texts and table maps before the next rows event
     context: list[bytes] = field(default_factory=list)  # INTVAR, RAND, USER_VAR, ... events before the next statement
@@ -213,6 +212,8 @@ class GroupEditor:
         self._condition = None if wanted.rows is None else wanted.rows.condition
         self._definitions = DefinitionSource(definitions, follows_ddl=self._condition is not None)
         self._has_checksum = False
+        self._file = ""
+        self._offset = 0  # of the event that is edited
         self._context = DEFAULT_CONTEXT
         self._builder: LogBuilder | None = None
 
@@ -223,6 +224,7 @@ class GroupEditor:
             UnsupportedFeature: compression is requested, and the server version does not support it.
         """
         self._definitions.begin_log(name)
+        self._file = name
         self._has_checksum = description.context.has_checksum
         self._context = replace(description.context, checksum_algorithm=ChecksumAlgorithm.OFF)
         bare = replace(description, checksum_algorithm=ChecksumAlgorithm.OFF)
@@ -240,7 +242,7 @@ class GroupEditor:
 
         Args:
             group: its bare events.
-            offset: its offset in the source, for errors.
+            offset: the end of its first event in the source, for errors.
             has_checksum: the new log has checksums, which count in `transaction_length`.
 
         Raises:
@@ -251,7 +253,9 @@ class GroupEditor:
         first = next(events)
         has_start = first[TYPE_CODE_AT] in GROUP_STARTS
         rest = events if has_start else chain((first,), events)
-        editing = _Editing(offset)
+        tail = CHECKSUM_SIZE if self._has_checksum else 0
+        self._offset = offset if has_start else offset - len(first) - tail
+        editing = _Editing()
         was_compressed = False
         try:
             for event in rest:
@@ -261,8 +265,9 @@ class GroupEditor:
                         self._take(editing, inner)
                 else:
                     self._take(editing, event)
+                self._offset += len(event) + tail
         except BinlogError as exc:
-            exc.locate(offset=offset)
+            exc.locate(file=self._file, offset=self._offset)
             raise
         editing.flush_rows()
         for event in chain(editing.lead, editing.context):
@@ -390,7 +395,7 @@ class GroupEditor:
             editing.lead.clear()
 
     def _table_map(self, editing: _Editing, event: bytes) -> None:
-        table: TableMapEvent = parse_bare(event, self._context)
+        table: TableMapEvent = parse_bare(event, self._context, self._offset)
         name = table.schema, table.table
         editing.tables[event[_TABLE_ID]] = table
         if not self._wanted.wants_table(*name):
@@ -411,7 +416,7 @@ class GroupEditor:
         if self._condition is None or rows is None:
             return event
         plan = self._definitions.plan(table, self._context)
-        parsed: RowsEvent = parse_bare(event, self._context)
+        parsed: RowsEvent = parse_bare(event, self._context, self._offset)
         chosen = rows.of(parsed, plan)
         if chosen is None or chosen is parsed:
             return None if chosen is None else event
@@ -430,7 +435,7 @@ class GroupEditor:
         if not editing.context and _text_of(raw) in _BOUNDS:
             editing.out.append(self._renamed_bound(raw) if self._wanted.rewrite_db else raw)
             return
-        event: Any = parse_bare(raw, self._context)
+        event: Any = parse_bare(raw, self._context, self._offset)
         self._definitions.follow(event, self._context)
         is_load = isinstance(event, ExecuteLoadQueryEvent)
         kind = recognize(event.sql)
@@ -452,7 +457,7 @@ class GroupEditor:
 
     def _renamed_bound(self, raw: bytes) -> bytes:
         """Return BEGIN, COMMIT or ROLLBACK with renamed schemas."""
-        return encode_bare(self._wanted.with_schemas(parse_bare(raw, self._context)), self._context)
+        return encode_bare(self._wanted.with_schemas(parse_bare(raw, self._context, self._offset)), self._context)
 
     def _judged(self, event: Any) -> tuple[bool, Any]:
         """Return whether a statement is kept, and the statement with renamed schemas."""
@@ -493,7 +498,7 @@ class GroupEditor:
 
     def _opened(self, raw: bytes) -> Iterator[bytes]:
         """Yield the events in a compressed transaction."""
-        event = parse_bare(raw, self._context)
+        event = parse_bare(raw, self._context, self._offset)
         limits = replace(self._context.limits, event_size=self._context.limits.opened_size)
         framer = EventFramer(context=replace(self._context, limits=limits), has_positions=False)
         for piece in plain_payload(event, decompress_zstd):
@@ -512,7 +517,7 @@ class GroupEditor:
         other = types.get(code)
         if other is None or (self._compression and len(event) < _LEAST_COMPRESSED):
             return event
-        parsed = parse_bare(event, self._context)
+        parsed = parse_bare(event, self._context, self._offset)
         recoded = encode_bare(replace(parsed, header=replace(parsed.header, type_code=other)), self._context)
         return event if self._compression and len(recoded) >= len(event) else recoded
 
@@ -599,13 +604,13 @@ def with_size(event: bytes) -> bytes:
     return event[: EVENT_SIZE_BYTES.start] + len(event).to_bytes(4, "little") + event[EVENT_SIZE_BYTES.stop :]
 
 
-def parse_bare(event: bytes, context: ParseContext) -> Any:
-    """Parse a bare event.
+def parse_bare(event: bytes, context: ParseContext, offset: int = 0) -> Any:
+    """Parse a bare event, which is at an offset of its log.
 
     Raises:
         BinlogFormatError: the event is damaged.
     """
-    header = parse_header(event, 0, context)
+    header = parse_header(event, offset, context)
     return codec_for(header.type_code).parse(header, event[HEADER_SIZE:], context)
 
 

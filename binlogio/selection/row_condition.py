@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from binlogio.constants import DATE_AS_TEXT
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import ConditionError, Hint, Surface, UnsupportedFeature
+from binlogio.errors import ConditionError, Hint, Surface, UndecidedRows, UnsupportedFeature
 from binlogio.schema.ddl.tokens import END, Token, tokenize
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class RowCondition:
 
         Raises:
             ConditionError: as `compare`.
-            UnsupportedFeature: a change is undecided.
+            UndecidedRows: a change is undecided.
         """
         found = self.compare(batch)
         if found.lacking:
@@ -205,9 +205,9 @@ class RowMatches:
     lacking: str
 
 
-def undecided_rows(lacking: str, table: str, offset: int, file: str | None = None) -> UnsupportedFeature:
+def undecided_rows(lacking: str, table: str, offset: int, file: str | None = None) -> UndecidedRows:
     """Return the error that rows of a table, whose event is at an offset, cannot be compared without a column."""
-    return UnsupportedFeature(
+    return UndecidedRows(
         f"the condition needs column {lacking}, which these rows do not have in the log",
         file=file,
         offset=offset,

@@ -27,6 +27,7 @@ from binlogio.errors import (
     LoggingError,
     MissingPackage,
     PositionError,
+    UndecidedRows,
     UnsupportedFeature,
     WriterStateError,
 )
@@ -45,6 +46,7 @@ TERMINATED: Final = 128 + 15  # and SIGTERM
 _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (BadMagic, UNREADABLE),
     (MissingPackage, WRONG_USAGE),
+    (UndecidedRows, DAMAGE),
     (UnsupportedFeature, UNREADABLE),
     (LoggingError, WRONG_USAGE),
     (WriterStateError, WRONG_USAGE),

@@ -352,7 +352,7 @@ def test_rows_whose_columns_have_no_names_are_not_chosen_by_values(tmp_path: Pat
     with BinlogWriter(tmp_path / "b", variables=minimal) as log, log.session() as session:
         session.execute(Statement("INSERT", (Insert(table, ({"a": 2},)),)))
 
-    with pytest.raises(ConditionError, match="its columns have no names"):
+    with pytest.raises(ConditionError, match=r"b.000001: at \d+: .*its columns have no names"):
         copied(
             [tmp_path / "b.000001"], tmp_path / "x", CopyOptions(wanted=ReplayFilter(condition=RowCondition("a > 1")))
         )
