@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from binlogio_cli.main import main
+from binlogio_cli.start import main
 
 main()

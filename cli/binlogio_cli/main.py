@@ -32,15 +32,15 @@ from binlogio.errors import (
     WriterStateError,
 )
 from binlogio_cli.messages import ARGUMENTS, DAMAGE, OK, WRONG_USAGE, error_text, io_error_text, say
+from binlogio_cli.start import INTERRUPTED, end_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import FrameType
 
 UNREADABLE: Final = 3
 IO_FAILED: Final = 4
-INTERRUPTED: Final = 128 + 2  # the shell's exit code for a program that SIGINT ended
-TERMINATED: Final = 128 + 15  # and SIGTERM
+TERMINATED: Final = 128 + signal.SIGTERM
 
 # The first matching class gives the exit code.
 _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
@@ -149,12 +149,10 @@ class Interrupts:
 
     def exit_code(self, run: Callable[[], Any]) -> int:
         """Run a command and return its exit code."""
-        defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-        handled = {one: default for one, default in defaults.items() if signal.getsignal(one) is default}
-        for one in handled:  # another handler stays: SIGINT is ignored after nohup
-            signal.signal(one, self._interrupt)
-        try:
-            code = _exit_code(lambda: self._checked(run))
+        defaults: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        handled = {one: old for one, old in defaults.items() if signal.getsignal(one) in (old, end_process)}
+        try:  # another handler stays: SIGINT is ignored after nohup
+            code = _exit_code(lambda: self._checked(run, handled))
         finally:
             for one, default in handled.items():
                 signal.signal(one, signal.SIG_DFL if self._ends_process else default)
@@ -165,8 +163,10 @@ class Interrupts:
         sys.unraisablehook = lambda _: None
         signal.default_int_handler(number, frame)
 
-    def _checked(self, run: Callable[[], Any]) -> Any:
+    def _checked(self, run: Callable[[], Any], handled: Iterable[int]) -> Any:
         try:
+            for one in handled:
+                signal.signal(one, self._interrupt)
             return run()
         except Exception as exc:
             if self._code is not None:
@@ -279,7 +279,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the program (entry point)."""
+    """Run the program, which `binlogio_cli.start` has started."""
     _open_closed_streams()
     _lose_messages_that_fail()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default, numpy starts one spinning thread per core

@@ -372,6 +372,20 @@ def test_an_interrupt_ends_a_command_in_silence(
     check_nothing_is_left(tmp_path, command, 0 if is_done else INTERRUPTED)
 
 
+@pytest.mark.parametrize("package", ["binlogio", "binlogio_cli"])
+@pytest.mark.parametrize("module", ["binlogio_cli.main", "click", "binlogio.errors", "binlogio_cli.messages"])
+def test_an_interrupt_while_modules_are_imported_ends_the_process_in_silence(package: str, module: str) -> None:
+    """From the first line of the program on: those of the library are imported by the command."""
+    script = (
+        "import os, runpy, signal, sys;"
+        f"sys.addaudithook(lambda event, of: event == 'import' and of[0] == {module!r} and os.kill(os.getpid(), 2));"
+        f"sys.argv = ['binlogio', 'verify', {str(LOG)!r}]; runpy.run_module({package!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
+
+
 def test_an_interrupt_after_the_command_ends_the_process_in_silence() -> None:
     """For example while the interpreter waits for threads, where Python would print a traceback."""
     script = (
