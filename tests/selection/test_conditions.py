@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from click import Context, Option
 from click.testing import CliRunner
 
 import binlogio
@@ -15,7 +16,6 @@ from binlogio import (
     EventFilter,
     Insert,
     Range,
-    ServerVariables,
     Statement,
     TableDefinition,
 )
@@ -23,6 +23,7 @@ from binlogio.archive.export import export
 from binlogio.errors import BinlogFormatError, ConditionError, UnsupportedFeature
 from binlogio.selection.event_filter import AllExcept, parse_gtid_set
 from binlogio_cli.main import cli
+from binlogio_cli.selection import selection_options
 from corpus import FIXTURES
 from logs import log as log_of
 from logs import query
@@ -158,6 +159,8 @@ def test_table_of_options_in_the_documentation_is_true(tmp_path: Path) -> None:
     for options, _, others, grep, history, *_ in rows:
         for option in (one.strip(" `") for one in options.split(",")):
             seen.add(option)
+            if "domain" in option:  # of MariaDB
+                continue
             for command, cell in (
                 ("grep", grep),
                 ("history", history),
@@ -165,45 +168,33 @@ def test_table_of_options_in_the_documentation_is_true(tmp_path: Path) -> None:
             ):
                 out = str(tmp_path / f"{command}{option}")
                 given = ["shop.orders", "1002"] if command == "history" else DOORS.get(command, [])
+                given = [] if (command, option) == ("grep", "--where") else given
                 given = [command, *(out if one == "OUT" else one for one in given), option, VALUES[option]]
                 more = ["--on-statement", "skip"] if command == "undo" else []
                 done = CliRunner().invoke(cli, [*given, *more, LOGS[0]])
                 is_refused = done.exit_code == 2 and "no event of" not in done.stderr and "start of" not in done.stderr
                 assert is_refused == (cell.startswith("no") and command in ("grep", "history")), (given, done.stderr)
-    assert seen == set(VALUES)
+    assert seen == {*VALUES, "--do-domain-ids", "--ignore-domain-ids"}
 
 
-def test_rows_whose_columns_have_no_names_are_not_passed_over_in_silence(tmp_path: Path) -> None:
-    """Commands that write refuse; those that show say so, and end with 1. With definitions the rows are compared."""
-    table = TableDefinition("d", "t", (ColumnDefinition("id", "int"), ColumnDefinition("total", "int")), ("id",))
-    named = TableDefinition("d", "u", table.columns, ("id",))
-    variables = ServerVariables(binlog_row_metadata="MINIMAL")
-    with BinlogWriter(tmp_path / "binlog", variables=variables) as writer, writer.session("d") as session:
-        session.execute(Statement("INSERT INTO t VALUES (1, 20)", changes=[Insert(table, [(1, 20)])]))
-        session.execute(Statement("INSERT INTO u VALUES (2, 30)", changes=[Insert(named, [(2, 30)])]))
-    log = str(tmp_path / "binlog.000001")
-    of_one, of_all = tmp_path / "one.sql", tmp_path / "all.sql"
-    of_one.write_text("CREATE TABLE d.u (id INT PRIMARY KEY, total INT);")
-    of_all.write_text(of_one.read_text() + "CREATE TABLE d.t LIKE d.u;")
-    where, skip = ("--where", "total > 10"), ("--on-statement", "skip")
-    doors = {
-        "dump": (1, ["dump", *where]),
-        "json": (1, ["dump", "--format", "json", *where]),
-        "stats": (1, ["stats", *where]),
-        "grep": (1, ["grep", "total > 10"]),
-        "copy": (2, ["copy", "-o", f"{tmp_path}/copy/", *where]),
-        "undo": (2, ["undo", *skip, "--format", "binlog", "-o", f"{tmp_path}/undo.000001", *where]),
-        "export": (2, ["export", "--format", "jsonl", "-o", f"{tmp_path}/export", *where]),
-    }
-    found = {}
-    for name, (_, arguments) in doors.items():
-        result = CliRunner().invoke(cli, [*arguments, "--table-definitions", str(of_one), log])
-        found[name] = result.exit_code
-        assert "d.t" in result.stderr, (name, result.output)
-    assert found == {name: code for name, (code, _) in doors.items()}
-    for name in ("dump", "stats", "grep", "export"):
-        result = CliRunner().invoke(cli, [*doors[name][1], "--table-definitions", str(of_all), log])
-        assert result.exit_code == 0, (name, result.stderr)
-    with pytest.raises(ConditionError, match="have no names"):
-        list(binlogio.read_tables(log, where="total > 10", definitions=of_one))
-    assert len(list(binlogio.read_tables(log, where="total > 10", definitions=of_all))) == 2
+def test_table_of_options_in_the_documentation_is_that_of_the_help() -> None:
+    """Each option that selects is in the table, and in the help of those commands for which the table says yes."""
+    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text()
+    lines = page.partition("## What an option selects")[2].partition("\n## ")[0].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    commands = [[one.strip(" `") for one in cell.split(",")] for cell in cells[0][2:5]]
+    expected: dict[str, set[str]] = {name: set() for names in commands for name in names}
+    for options, _, *answers in cells[2:]:
+        for names, answer in zip(commands, answers, strict=False):
+            for name in names if answer.startswith("yes") else ():
+                expected[name].update(one.strip(" `") for one in options.split(","))
+    selecting = set.union(*expected.values())
+    found: dict[str, set[str]] = {}
+    for name in expected:
+        command = cli.get_command(Context(cli), name)
+        assert command is not None
+        found[name] = {opt for one in command.params if not getattr(one, "hidden", False) for opt in one.opts}
+    params: list[Option] = getattr(selection_options(lambda: None), "__click_params__")  # noqa: B009 - of click
+
+    assert {name: options & selecting for name, options in found.items()} == expected
+    assert [one.name for one in params if selecting.isdisjoint(one.opts)] == ["zone"]

@@ -107,6 +107,11 @@ def command(
     return say_gaps(logs, options.keyring)
 
 
+for _option in command.params:  # they are refused with a message
+    if isinstance(_option, click.Option) and _option.name in ("databases", "tables", "exclude_tables", "condition"):
+        _option.hidden = True
+
+
 def _report(table: str, key: str, summary: SearchSummary) -> str:
     logs = [
         text
