@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from binlogio.errors import BinlogFormatError
+from binlogio.events.base import ParseContext
 from binlogio.events.statement_context import UserVarEvent, UserVarType
 from binlogio.replay.targets.mysql.statement_context import context_of
 from binlogio.schema.ddl.user_variables import user_variable_value
@@ -60,12 +61,12 @@ def test_names_that_are_not_ascii_are_read_as_utf8_whatever_came_before() -> Non
 
     Of a client with gbk, the backtick would end a character.
     """
-    event = variable(INT, bytes(8), name="€`")
+    event = variable(STRING, b"x", 63, name="€`")
     found = list(context_of(query("SELECT 1", schema="s"), (event,), is_mariadb=False))
 
     assert found[:3] == [
         "SET @@session.character_set_client = utf8mb4",
-        "SET @`€```:=CAST(0 AS SIGNED)",
+        "SET @`€```:=_binary x'78'",
         "USE `s`",
     ]
     assert "utf8mb4" not in "".join(context_of(query("SELECT 1", schema="s"), (), is_mariadb=False))
@@ -77,3 +78,17 @@ def test_collation_that_the_target_does_not_know_is_one_that_it_knows() -> None:
     found = list(context_of(query("SELECT 1", schema=""), (event,), is_mariadb=True))
 
     assert found[0] == "SET @`v`:=_utf8mb4 x'78' COLLATE utf8mb4_general_ci"
+
+
+@pytest.mark.parametrize(("kind", "value"), [(INT, bytes(8)), (REAL, bytes(8)), (DECIMAL, b"\x01\x00\x85")])
+def test_number_has_the_collation_of_the_connection_at_its_set(kind: int, value: bytes) -> None:
+    """MySQL logs it, and gives it to the columns of CREATE TABLE ... SELECT; that of MariaDB is always the same."""
+    event, expected = variable(kind, value, 46), "SET @@session.collation_connection = utf8mb4_bin"
+    of_mariadb = ParseContext(server_version="10.11.18-MariaDB-log")
+    found = [
+        next(context_of(query("SELECT 1", schema=""), (event,), is_mariadb=is_mariadb, source=source))
+        for is_mariadb, source in ((False, None), (False, ParseContext()), (False, of_mariadb), (True, of_mariadb))
+    ]
+
+    assert found[:2] == [expected] * 2
+    assert all(sql.startswith("SET @`v`:=") for sql in found[2:])

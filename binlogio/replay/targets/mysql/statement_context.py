@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import QueryStatus
 from binlogio.events.query import SessionCharset
-from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent
+from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
 from binlogio.replay.targets.mysql.values import text_literal
 from binlogio.schema.collations import charset_of_collation, collation_id, collation_name
 from binlogio.schema.ddl.server_defaults import ServerDefaults
@@ -71,7 +71,7 @@ def context_of(
     set if the log is one of MariaDB as well, by its format description `source`.
     """
     for part in before:
-        yield from part_of_context(part, is_mariadb=is_mariadb)
+        yield from part_of_context(part, is_mariadb=is_mariadb, source=source)
     if event.schema:
         yield from _in_utf8(f"USE {backticked(event.schema)}")
     # The log names these where they are not as usual; what the statement before had must not stay.
@@ -132,9 +132,17 @@ def load_statement(event: ExecuteLoadQueryEvent, file: str) -> bytes:
     return head + f" LOCAL INFILE {file}".encode() + _DUPLICATES.get(event.duplicates, b"") + b" INTO" + rest
 
 
-def part_of_context(event: Any, *, is_mariadb: bool) -> Iterator[str]:
-    """Yield the statements for one of the events that precede a statement."""
-    yield from _in_utf8(_PARTS[type(event)](_known_part(event, is_mariadb=is_mariadb)))
+def part_of_context(event: Any, *, is_mariadb: bool, source: ParseContext | None = None) -> Iterator[str]:
+    """Yield the statements for one of the events that precede a statement.
+
+    A number in a variable of MySQL has the collation that the connection had at the SET; CREATE TABLE ... SELECT
+    gives it to a column. That of MariaDB has the collation of the statement that reads it.
+    """
+    part = _known_part(event, is_mariadb=is_mariadb)
+    is_number = isinstance(part, UserVarEvent) and part.type not in (None, UserVarType.STRING_RESULT)
+    if is_number and not is_mariadb and not (source is not None and source.is_mariadb):
+        yield f"SET @@session.collation_connection = {collation_name(part.collation)}"
+    yield from _in_utf8(_PARTS[type(event)](part))
 
 
 def _in_utf8(sql: str) -> Iterator[str]:
