@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import binlogio
-from binlogio.constants import EventType
+from binlogio.constants import EventType, RowsFlag
 from binlogio.errors import BinlogError, BinlogFormatError, ReplayError
+from binlogio.events import ROWS_EVENTS
 from binlogio.replay.undo import BinlogFile, OnChanged, OnStatement, SqlScript, undo
 from binlogio.replay.undo.inverse import WholeImages
 from binlogio.rows.cut_images import cut_images
@@ -66,6 +67,18 @@ def test_binary_log_has_the_inverse_events(tmp_path: Path) -> None:
         ("t", (TWO, None)),
         ("t", (ONE, None)),
     ]
+
+
+def test_delete_that_reverses_an_insert_has_no_foreign_key_actions(tmp_path: Path) -> None:
+    """A CASCADE would delete rows that refer to it, which the insert had not made; an update keeps its actions."""
+    events = group(rows_of((None, ONE)), rows_of((ONE, THREE)), rows_of((TWO, None)))
+    with (
+        undone(tmp_path, *events, form=BinlogFile) as ready,
+        binlogio.open(BytesIO(b"".join(ready.pieces()))) as reader,
+    ):
+        flags = [event.flags for event in reader if isinstance(event, ROWS_EVENTS)]
+
+    assert flags == [RowsFlag.STMT_END, RowsFlag.STMT_END, RowsFlag.STMT_END | RowsFlag.NO_FOREIGN_KEY_CHECKS]
 
 
 def test_binary_log_writes_only_what_an_update_changed(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ is complete, but servers compare only the key. (They compare all of it if their 
 undo needs it.) An event has one bitmap, so rows with several sets of changed columns become several events. Rows
 without a changed column need none. `WholeImages` are the exceptions.
 
+The delete that reverses an insert has no foreign key actions, as the insert had none: a CASCADE would change rows that
+came later. (Those of an update stay, since they reverse what the update did to other tables.)
+
 Source: MariaDB, sql/log_event_client.cc, Rows_log_event::change_to_flashback_event.
 """
 
@@ -54,6 +57,7 @@ class WholeImages(Enum):
 
 
 _STMT_END: Final = int(RowsFlag.STMT_END)  # as a number: an operation of flags takes a microsecond
+_NO_ACTIONS: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS)
 
 _INVERSE: Final = {
     EventType.WRITE_ROWS_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
@@ -196,6 +200,8 @@ def inverse_events(step: RowsStep, *, is_mariadb: bool) -> tuple[Sequence[RowsEv
     if isinstance(event, WriteRowsEvent | DeleteRowsEvent):
         kind = DeleteRowsEvent if isinstance(event, WriteRowsEvent) else WriteRowsEvent
         images = cut_images(event.images, (widths_of(plan, event.present),))
+        if kind is DeleteRowsEvent:
+            common["flags"] |= _NO_ACTIONS
         return [kind(present=event.present, images=b"".join(reversed(images)), **common)], len(images), None
     if isinstance(event, PartialUpdateRowsEvent) or event.present != event.present_after:
         update = _by_value(step, plan, common)
