@@ -251,7 +251,8 @@ class SqlDump:
             return
         yield self._changed_setting(event)
         yield from self._context(event)
-        yield from client_lines(event.sql, client_collation(event), escapes=self._has_escapes(event))
+        collation, escapes = client_collation(event), self._has_escapes(event)
+        yield from client_lines(event.sql, collation, escapes=escapes, is_mariadb=self._is_mariadb)
 
     def _context(self, event: QueryEvent | ExecuteLoadQueryEvent) -> Iterator[str]:
         is_suppressed = event.header.flags & HeaderFlag.SUPPRESS_USE
