@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 import binlogio
+from binlogio.errors import BinlogError
+from binlogio.events.format_description import FormatDescriptionEvent
+from binlogio.events.query import QueryEvent
 from binlogio.gtid import Gtid, GtidSet
+from binlogio.schema.identifiers import backticked
 from binlogio_cli.main import cli
+from corpus import CorpusFile, cases, files
 from real_servers import KINDS, Instance, vendor
 from target_servers import OPTIONS, cases_of, emptied, fed, reset, rows_of, tables
 
@@ -33,6 +40,22 @@ SESSIONS: Final = (  # of the client
     ("--default-character-set=utf8mb4", "--init-command=SET foreign_key_checks = 0, autocommit = 0"),
 )
 RENAMED: Final = ("rowimage_full", "rows_query", "alter", "ddl_mix", "metadata_full")
+WRITERS: Final = (  # by version of the log: the servers that take it
+    (r"1[1-9]\..*MariaDB", KINDS[2:]),
+    (r".*MariaDB", KINDS[1:]),
+    (r"5\.[0-5]\.", KINDS[1:]),  # mysqlbinlog 9.7 does not read rows events of version 1
+    ("", KINDS[:1]),
+)
+OLDER_TABLES: Final = {  # that logs of a corpus change and do not create
+    "db1": "CREATE TABLE db1.t1 (a INT); CREATE TABLE db1.t2 (a TEXT) ENGINE=MyISAM;",
+    "mysql": "CREATE TABLE IF NOT EXISTS mysql.ndb_apply_status (server_id INT UNSIGNED PRIMARY KEY, "
+    "epoch BIGINT UNSIGNED NOT NULL, log_name VARCHAR(255) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL, "
+    "start_pos BIGINT UNSIGNED NOT NULL, end_pos BIGINT UNSIGNED NOT NULL); TRUNCATE mysql.ndb_apply_status;",
+    "test": "CREATE TABLE test.ba (a INT PRIMARY KEY, b INT, c INT); "
+    "CREATE TABLE test.orders (id INT PRIMARY KEY, customer INT, total DECIMAL(10,2));",
+    "toddy_test": "CREATE TABLE toddy_test.outbox (id INT PRIMARY KEY, topic VARCHAR(255) CHARACTER SET utf8mb4, "
+    "event_type ENUM('BLOB','JSON','PROTOBUF'), event BLOB, created TIMESTAMP);",
+}
 UNREADABLE: Final = "encrypted"  # by the tools, which need the server for it
 
 
@@ -77,6 +100,73 @@ def test_dump_and_the_vendors_tool_give_the_same_tables(server: Instance) -> Non
             wrong[case.id] = different, errors, their_errors
 
     assert wrong == {}
+
+
+def logs_without_tables() -> Iterator[Any]:
+    """Yield each log of the corpus that is in no case, with the servers that can take it."""
+    in_cases = {log for case in cases() for log in case.logs}
+    for file in {file.id: file for file in reversed(files())}.values():
+        if file.path in in_cases:
+            continue
+        try:
+            with binlogio.open(file.path) as reader:
+                version = next(e.server_version for e in reader if isinstance(e, FormatDescriptionEvent))
+        except BinlogError as exc:
+            yield pytest.param("mysql", file, id=file.id, marks=pytest.mark.skip(reason=str(exc)))
+            continue
+        for kind in next(kinds for pattern, kinds in WRITERS if re.match(pattern, version)):
+            yield pytest.param(kind, file, id=f"{kind}-{file.id}")
+
+
+@pytest.mark.parametrize(("server", "log"), list(logs_without_tables()), indirect=["server"])
+def test_a_log_without_recorded_tables_gives_those_of_the_vendors_tool(server: Instance, log: CorpusFile) -> None:
+    """The same tables, and the same error of the server if the log needs what is older or what servers no longer have.
+
+    The clients stop at the first error.
+    """
+    prepared = older(log)
+    tool = TOOL["mariadb" if server.vendor.is_mariadb else "mysql"]
+    with server.vendor.folder("loose") as folder:
+        plain = folder / log.path.name
+        with pa.input_stream(log.path, compression="detect") as source, plain.open("wb") as copied:
+            shutil.copyfileobj(source, copied)
+        chosen = ("--format", "sql", "--skip-gtids", "--local-load", str(folder))
+        done = CliRunner().invoke(cli, ["dump", *chosen, str(log.path)])
+        inside = server.vendor.inside(folder)
+        printed = server.vendor.run(
+            *tool, "--verify-binlog-checksum", f"--local-load={inside}", server.vendor.inside(plain)
+        )
+        results = []
+        for sql in (done.stdout_bytes.replace(bytes(folder), inside.encode()), printed.stdout):
+            reset(server)
+            server.sql(prepared)
+            errors = re.findall(
+                r"^ERROR (\d+) .*?: (.*)", fed(server, sql, "--local-infile=1").stderr.decode(), re.MULTILINE
+            )
+            results.append((tables(server), errors))
+    found, errors = results[0]
+    if printed.returncode and not done.exit_code:
+        pytest.skip(f"{tool[0]} cannot read the log: {printed.stderr.decode()}")
+
+    assert results[0] == results[1]
+    assert done.exit_code == 0 or log.damaged or printed.returncode
+    if errors:
+        pytest.skip(f"{len(found)} tables are equal up to an error, as with {tool[0]}: {errors[0]}")
+
+
+def older(log: CorpusFile) -> str:
+    """Return SQL that creates the databases and tables which a log uses but does not create."""
+    used, created = set(), set()
+    with binlogio.open(log.path) as reader, suppress(BinlogError):
+        for event in reader:
+            used.add(getattr(event, "schema", ""))
+            if isinstance(event, QueryEvent):
+                created |= set(re.findall(r"(?i)CREATE (?:DATABASE|SCHEMA) `?(\w+)", event.sql.decode("latin1")))
+                if b"USER 'root'" in event.sql:
+                    pytest.skip("the log changes the account of the tests")
+    names = sorted(used - created - {""})
+    databases = [f"CREATE DATABASE IF NOT EXISTS {backticked(name)} CHARACTER SET latin1;" for name in names]
+    return "".join(databases + [OLDER_TABLES.get(name, "") for name in names])
 
 
 @pytest.mark.parametrize("kind", KINDS)
