@@ -157,6 +157,7 @@ class Hint(Enum):
         "compare the columns of {} in log and target; rows as SQL are converted if they fit: applies_events=False",
         "compare the columns of {} in log and target; rows as SQL are converted if they fit: --apply sql",
     )
+    ROWS_AS_SQL = ("send rows as SQL: applies_events=False", "send rows as SQL: --apply sql")
     ON_LOSSY = (
         'change the column of the target, or let the server change values: on_lossy="warn"',
         "change the column of the target, or let the server change values: --on-lossy warn",

@@ -43,6 +43,7 @@ from binlogio.format.event_starts import check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.gtid import GNO_END, NO_TAG, Gtid, MariadbGtid, Uuid
 from binlogio.reader import may_skip
+from binlogio.values.column import OLD_TEMPORAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -791,7 +792,7 @@ class RawGroupSource:
         """Return the table of a table map, and the names of its columns.
 
         Raises:
-            _NotRaw: it is malformed, or foreign keys of the table may have changed rows of other tables.
+            _NotRaw: it is malformed, has types that MySQL 9 misreads, or foreign keys may have changed other tables.
         """
         body = frame[HEADER_SIZE:]
         found = self._names.get(body[6:])
@@ -800,6 +801,8 @@ class RawGroupSource:
                 event = codec_for(EventType.TABLE_MAP_EVENT).parse(NEW_HEADER, body, self.framer.context)
             except BinlogError as exc:
                 raise _NotRaw from exc
+            if not (self.framer.context.is_mariadb or OLD_TEMPORAL.isdisjoint(event.column_types)):
+                raise _NotRaw
             if len(self._names) >= _MOST_NAMES:
                 self._names.clear()
             columns = event.optional(OptionalMetadataType.COLUMN_NAME)

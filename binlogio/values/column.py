@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BLOBS: Final = (ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.BLOB)
 INTEGERS: Final = (ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG)
-OLD_TEMPORAL: Final = (ColumnType.TIME, ColumnType.DATETIME, ColumnType.TIMESTAMP)
+OLD_TEMPORAL: Final = frozenset({ColumnType.TIME, ColumnType.DATETIME, ColumnType.TIMESTAMP})
 NEW_TEMPORAL: Final = (ColumnType.TIME2, ColumnType.DATETIME2, ColumnType.TIMESTAMP2)
 COMPRESSED: Final = (ColumnType.VARCHAR_COMPRESSED, ColumnType.BLOB_COMPRESSED)
 STRINGS: Final = frozenset({*BLOBS, ColumnType.STRING, ColumnType.VARCHAR, *COMPRESSED})

@@ -18,7 +18,7 @@ import pytest
 
 import binlogio
 from binlogio import ColumnDefinition, TableDefinition
-from binlogio.constants import BINLOG_MAGIC, EventType, HeaderFlag, QueryStatus
+from binlogio.constants import BINLOG_MAGIC, ColumnType, EventType, HeaderFlag, QueryStatus
 from binlogio.events import BinlogEvent
 from binlogio.events.control import IncidentEvent
 from binlogio.events.format_description import FormatDescriptionEvent
@@ -374,3 +374,20 @@ def test_changes_as_text_are_refused_where_rows_are_required(form: str) -> None:
         assert shown.exit_code == 0, shown.stderr
         setting = "/*!80019 SET @@session.require_row_format = 1 */\n/*!*/;\n" * (form == "sql" and folder is MYSQL)
         assert shown.stdout.replace(setting, "", 1 if setting else 0) == text_of("--format", form, rows)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("version", "is_guarded"), [("5.7.44", True), ("10.11.18-MariaDB", False)])
+def test_rows_that_mysql_9_misreads_have_a_guard(tmp_path: Path, kernel: str, version: str, is_guarded: bool) -> None:
+    """It takes DATETIME of servers before 5.6 for the present type; other servers skip the comment."""
+    table = TableDefinition("d", "t", (ColumnDefinition("a", "datetime"),))
+    old = replace(table.table_map(7), column_types=(ColumnType.DATETIME,), metadata=(0,), optional_metadata=())
+    rows = WriteRowsEvent(7, 1, b"", 1, b"\1", b"\0" * 9, header(EventType.WRITE_ROWS_EVENT))
+    sizes = POST_HEADERS_OF_MARIADB if "MariaDB" in version else POST_HEADER_SIZES
+    with kernel_set_to(kernel):
+        path = write(tmp_path, description(version=version, sizes=sizes), *group(old, rows), *group(old, rows))
+        sent = statements(sql_of(path))
+    guards = [number for number, sql in enumerate(sent) if sql.startswith("/*!90000 SIGNAL")]
+
+    assert all(sent[number + 1].startswith("BINLOG '") for number in guards)
+    assert len(guards) == (2 if is_guarded else 0)

@@ -9,22 +9,25 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from click.testing import CliRunner
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
-from binlogio.constants import BINLOG_MAGIC, EventType
+from binlogio.constants import BINLOG_MAGIC, ColumnType, EventType
 from binlogio.errors import PositionError, ReplayError
 from binlogio.events import RowsEvent
 from binlogio.events.control import XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.events.load import BeginLoadQueryEvent, ExecuteLoadQueryEvent
 from binlogio.events.mariadb import MariadbGtidEvent
+from binlogio.events.rows import WriteRowsEvent
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter, ReplaySummary, replay
 from binlogio.replay.apply.worker_states import WAITING_FOR_PRECEDING
@@ -34,12 +37,14 @@ from binlogio.replay.targets.mysql.connection import Connection
 from binlogio.replay.targets.mysql.target import MysqlTarget, lock_name
 from binlogio.schema.identifiers import backticked
 from binlogio.selection.event_filter import parse_gtid_set
+from binlogio_cli.main import cli
 from corpus import Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
-from logs import description, encode, header, query
+from logs import description, encode, header, log, query
 from random_sessions import RandomSessions, copied_logs, difference, state
 from real_servers import KINDS, Instance, vendor
-from target_servers import OPTIONS, cases_of, connect, emptied, rows_of, tables, url
+from row_events import group
+from target_servers import OPTIONS, cases_of, connect, emptied, fed, rows_of, tables, url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -554,6 +559,43 @@ def test_statements_have_the_settings_of_their_session(server: Instance, tmp_pat
                 wrong[seed, log_format, workers] = different
 
     assert wrong == {}
+
+
+def test_old_temporal_values_arrive_as_sql_or_not_at_all(server: Instance, tmp_path: Path) -> None:
+    """MySQL 9 would take their bytes for those of the present types; it gets them from tables of 5.5."""
+    if server.vendor.is_mariadb:
+        pytest.skip("MariaDB knows the old types")
+    values = {
+        "TIMESTAMP": (ColumnType.TIMESTAMP, 1_700_000_000, 4, "2023-11-14 22:13:20"),
+        "DATETIME": (ColumnType.DATETIME, 20240102030405, 8, "2024-01-02 03:04:05"),
+        "TIME": (ColumnType.TIME, 123456, 3, "12:34:56"),
+    }
+    columns = tuple(ColumnDefinition(name.lower(), name.lower()) for name in values)
+    table = TableDefinition("d", "t", columns)
+    created = f"CREATE TABLE t ({', '.join(f'`{name.lower()}` {name} NULL' for name in values)})"
+    codes, numbers, sizes, texts = zip(*values.values(), strict=True)
+    table_map = replace(table.table_map(7), column_types=codes, metadata=(0, 0, 0), optional_metadata=())
+    image = b"".join(number.to_bytes(size, "little") for number, size in zip(numbers, sizes, strict=True))
+    rows = WriteRowsEvent(7, 1, b"", 3, b"\7", b"\0" + image, header(EventType.WRITE_ROWS_EVENT))
+    events = [query("CREATE DATABASE d", ""), query(created), *group([table_map, rows])]
+    (tmp_path / "binlog.000001").write_bytes(log(*events))
+    found = []
+    for applies_events in (None, False, True):
+        emptied(server)
+        with (
+            closing(MysqlTarget.open(url(server), applies_events=applies_events)) as target,
+            binlogio.open(tmp_path / "binlog.000001") as reader,
+            pytest.raises(ReplayError, match="misreads") if applies_events else nullcontext(),
+        ):
+            replay(reader, target)
+        found.append(tables(server)["d.t"])
+    emptied(server)
+    dumped = CliRunner().invoke(cli, ["dump", "--format", "sql", str(tmp_path / "binlog.000001")])
+    refused = fed(server, dumped.stdout_bytes).stderr
+
+    assert found == [[list(texts)], [list(texts)], []]
+    assert b"MySQL 9 misreads" in refused
+    assert tables(server)["d.t"] == []
 
 
 def test_event_of_the_log_is_refused_while_the_scheduler_is_on(server: Instance, tmp_path: Path) -> None:

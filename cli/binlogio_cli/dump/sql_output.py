@@ -32,7 +32,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
+from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements, is_misread
 from binlogio.replay.targets.mysql.statement_context import (
     context_of,
     load_statement,
@@ -54,6 +54,10 @@ _UTF8MB4: Final = 45
 _MODES_OF_OTHER_QUOTES: Final = MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES
 _SETTINGS: Final = 0  # index of the MariaDB settings in the kernel's settings
 _IF_NOT_PREPARED: Final = "BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1953 BEGIN END; "
+_MISREAD: Final = (  # MariaDB executes no comments of MySQL versions from 5.7 on
+    "/*!90000 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'MySQL 9 misreads row events with columns of TIME, DATETIME "
+    "and TIMESTAMP of servers before 5.6; use binlogio replay' */"
+)
 _MOST_NUMBERS: Final = 1 << 12
 # The client reads UTF-8, regardless of its options.
 _HEAD: Final = (f"DELIMITER {DELIMITER}\n", f"/*!\\C utf8mb4 */{DELIMITER}\n")
@@ -133,7 +137,9 @@ class SqlDump:
         return b""
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
-        """Return the bytes of the table map in BINLOG statements."""
+        """Return the bytes of the table map in BINLOG statements; None if its rows need more than these."""
+        if is_misread(table) and not self._is_mariadb:
+            return None
         return b"", self._binlog.map_frame(table)
 
     def rest_text(self, event: Any) -> bytes:
@@ -242,7 +248,10 @@ class SqlDump:
         It has all table maps of the statement: without the table map of the child table, MySQL 9.7 logs the changes of
         a foreign key without a table map, and no replica can read such a log.
         """
-        yield from _lines(self._binlog.rows([(self._reader.table_map(event), event)], self._maps))
+        table = self._reader.table_map(event)
+        if is_misread(table) and not self._is_mariadb:
+            yield from _lines(_MISREAD)
+        yield from _lines(self._binlog.rows([(table, event)], self._maps))
 
     def query(self, event: QueryEvent) -> Iterator[str]:
         """Yield the statement, preceded by its session variables."""

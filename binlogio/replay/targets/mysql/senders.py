@@ -26,7 +26,7 @@ from binlogio.replay.row_changes import row_changes
 from binlogio.replay.steps import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade, shown_text
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets import LockRefused, RawInput
-from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements, table_maps_in
+from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements, is_misread, table_maps_in
 from binlogio.replay.targets.mysql.kept_gtids import gtid_statements
 from binlogio.replay.targets.mysql.other_vendor import (
     ANY_ENGINE,
@@ -327,11 +327,17 @@ class EventSender:
         self._state = state
         self._idempotent = idempotent
         self._applies_events = applies_events
+        self._decided: tuple[LoggedTransaction, bool] | None = None
         self.statements: Final = BinlogStatements()
         self.most_bytes: Final = raw_input(state.connection).statement_bytes
 
     def takes(self, transaction: LoggedTransaction) -> bool:
-        """Return whether the rows of a transaction are sent as events."""
+        """Return whether the rows of a transaction are sent as events; those that MySQL would misread are refused."""
+        if self._decided is None or self._decided[0] is not transaction:
+            self._decided = transaction, self._decide(transaction)
+        return self._decided[1]
+
+    def _decide(self, transaction: LoggedTransaction) -> bool:
         description, is_mariadb = transaction.description, self._state.connection.is_mariadb
         if description is None:
             return False
@@ -341,6 +347,17 @@ class EventSender:
             return False
         if self._idempotent and is_mariadb:  # whose BINLOG statements know no such mode
             return False
+        rows = () if is_mariadb else (step for step in transaction.steps if isinstance(step, RowsStep))
+        for step in rows:
+            if is_misread(step.table_map) and self._applies_events:
+                raise ReplayError(
+                    "MySQL 9 misreads row events with columns of TIME, DATETIME and TIMESTAMP of servers before 5.6",
+                    offset=step.offset,
+                    field=dotted_name(step.table_map.schema, step.table_map.table),
+                    hint=Hint.ROWS_AS_SQL,
+                )
+            if is_misread(step.table_map):
+                return False
         return bool(self._applies_events) or description.context.is_mariadb == is_mariadb
 
     def describe(self, description: FormatDescriptionEvent | None) -> None:
@@ -495,7 +512,8 @@ class RowSender:
     def _send_behind_triggers(self, step: RowsStep, plan: TablePlan) -> None:
         """Rows that are already what the triggers of the source made of them, as events."""
         is_other = self._state.is_other
-        if self._events.statements.description is None or (is_other and not goes_as_events(plan)):
+        is_right = goes_as_events(plan) if is_other else self._connection.is_mariadb or not is_misread(step.table_map)
+        if self._events.statements.description is None or not is_right:
             raise ReplayError(
                 "the target's table has triggers, which SQL would execute again, and row events cannot be sent",
                 field=plan.full_name,
