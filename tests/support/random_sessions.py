@@ -72,7 +72,7 @@ OWN: Final = (  # of a session
 CHANGES: Final = (
     "INSERT INTO customers (id, name, latin, balance) VALUES ({k}, {x}, {x}, {n})",
     "INSERT INTO customers (name, balance, at) VALUES ({x}, {n} / 4, NOW(6)), ({x}, NULL, NULL)",
-    "REPLACE INTO uniq (k, s) VALUES ({k}, {x})",  # not a parent row: docs/replay.md, foreign keys of MySQL 9.7
+    "REPLACE INTO uniq VALUES ({k}, {x}, NULL)",  # no parent row, and all columns: docs/replay.md
     "INSERT INTO customers (id, name) VALUES ({k}, {x}) ON DUPLICATE KEY UPDATE name = {x}, balance = balance + 1",
     "UPDATE customers SET balance = balance + {n}, name = {x} WHERE id = {k}",
     "UPDATE customers SET id = id + 20 WHERE id = {k}",
