@@ -82,7 +82,7 @@ def command(
         is_prepared = False
         found: Iterator[RowVersion | HistoryStatement]
         found = find_changes(logs, text, SearchOptions(**options), wants=wants, note=say, summary=summary)
-        statements = _Statements(logs, selection, options) if text is None and selection.operations is None else None
+        statements = _FoundStatements(logs, selection, options) if text is None and selection.operations is None else None
         if statements is not None:
             order = {log.name: number for number, log in enumerate(logs)}
             found = merge(found, statements, key=lambda one: (order[one.file], one.pos))
@@ -112,7 +112,7 @@ def command(
     return code if summary.is_complete else DAMAGE
 
 
-class _Statements:
+class _FoundStatements:
     """The selected statements of logs, as an iterator. Damage ends it; `damage` is raised after the changes before."""
 
     def __init__(self, logs: list[LogFile], selection: Selection, options: dict[str, Any]) -> None:
