@@ -520,8 +520,8 @@ class _ConditionParser:
         return True
 
     def _expected(self, what: str) -> ConditionError:
-        found = self._text[self._next.start :] if self._next is not END else "the end"
-        return ConditionError("the condition cannot be read", expected=what, found=found or "the end")
+        found = repr(self._text[self._next.start :]) if self._next is not END else "the end"
+        return ConditionError("the condition cannot be read", expected=what, found=found)
 
     def _any(self) -> _Node:
         nodes = [self._all()]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone, tzinfo
 from typing import Final
 
 KIB: Final = 1024
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def counted(count: int, what: str) -> str:
+    """Format a number of things, such as `row[s] [are|is] left out`: what is in brackets depends on the number."""
+    return f"{count} " + re.sub(r"\[([^]|]*)\|?([^]|]*)\]", r"\2" if count == 1 else r"\1", what)
 
 
 def size_text(size: float) -> str:

@@ -421,7 +421,7 @@ def test_the_command_reports_tables_and_logs(tmp_path: Path) -> None:
     assert "holds this log already" in again.output
     assert "no new change" in again.output
     assert isinstance(refused.exception, ExportError)
-    assert matching.output.splitlines()[0] == "binlogio: shop.orders: 1 changes"
+    assert matching.output.splitlines()[0] == "binlogio: shop.orders: 1 change"
     assert wrong.exit_code == 2
 
 

@@ -99,7 +99,7 @@ def test_grep_for_people_and_as_json() -> None:
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     assert 'total: "250.00" -> "199.00"' in result.stdout
-    assert "1 changes match in 2 logs; 16 changes were compared" in result.stderr
+    assert "1 change matches in 2 logs; 16 changes were compared" in result.stderr
     (line,) = CliRunner().invoke(cli, [*arguments, "--json"]).stdout.splitlines()
     assert json.loads(line)["after"]["total"] == "199.00"
     refused = CliRunner().invoke(cli, ["grep", "total >", str(MYSQL / "incident")])
@@ -130,8 +130,9 @@ def test_the_incomplete_end_of_a_log_in_use_is_said(kernel: str, tmp_path: Path)
 
         has_table = size > begin + 5
         assert (grep.exit_code, history.exit_code) == (0, 0 if has_table else 2)
-        assert grep.stderr.startswith(f"{said}binlogio: {1 if has_table else 'no'} changes match")
-        text = "1 changes of" if has_table else "shop.n: no event of the logs matches this table"
+        found = "1 change matches" if has_table else "no changes match"
+        assert grep.stderr.startswith(f"{said}binlogio: {found}")
+        text = "1 change of" if has_table else "shop.n: no event of the logs matches this table"
         assert history.stderr.startswith(f"{said}binlogio: {text}")
 
 

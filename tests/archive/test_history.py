@@ -325,7 +325,7 @@ def test_changes_that_are_logged_as_text_are_shown(tmp_path: Path) -> None:
     assert any(text.startswith("CREATE TABLE child") for text in texts)
     assert any(text.startswith("INSERT") for text in texts)
     result = CliRunner().invoke(cli, ["history", "corpus.child", "1", log.name])
-    assert f"no row of this table in 1 logs (1 by index), but {len(texts)} statements" in result.stderr
+    assert f"no row of this table in 1 log (1 by index), but {len(texts)} statements" in result.stderr
 
 
 def test_minimal_images_show_what_the_log_lacks() -> None:

@@ -20,6 +20,7 @@ from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, St
 from binlogio.replay import SqliteTarget
 from binlogio.storage.new_file import new_file
 from binlogio_cli.main import cli
+from binlogio_cli.quantities import counted
 from corpus import MYSQL
 from logs import log, query, stop, transaction
 
@@ -301,3 +302,15 @@ def test_existing_file_is_kept_without_hard_links(
     assert (tmp_path / "first").read_bytes() == b"1"
     assert (tmp_path / "second").read_bytes() == (b"2" if replaces else b"other")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_numbers_of_things_have_their_singular(count: int) -> None:
+    text = counted(count, "event group[s] [were|was] left out (DDL and similar)")
+
+    assert text == f"{count} {'event group was' if count == 1 else 'event groups were'} left out (DDL and similar)"
+
+
+def test_conditions_are_quoted_in_messages(source: Path) -> None:
+    assert "found '~ 3'" in run("dump", "--where", "id ~ 3", source).stderr
+    assert "'id > 3': there is no such file; after a condition, name the logs" in run("grep", "id > 3").stderr

@@ -18,6 +18,7 @@ from binlogio.events.gtid import GtidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.replay import SqliteTarget, replay
 from binlogio_cli.main import cli
+from binlogio_cli.quantities import counted
 from corpus import MARIADB, MYSQL
 from logs import header, log, query
 
@@ -277,7 +278,8 @@ def test_gtids_of_mariadb_choose_transactions_for_replay_and_undo(
 
     assert replayed.exit_code == taken_back.exit_code == 0, taken_back.output
     assert (
-        f"{counts['insert']} rows inserted, {counts['update']} updated, {counts['delete']} deleted" in replayed.stdout
+        f"{counted(counts['insert'], 'row[s]')} inserted, {counts['update']} updated, {counts['delete']} deleted"
+        in replayed.stdout
     )
     assert counts == Counter(
         {"insert": "delete", "delete": "insert"}.get(row["op"], row["op"])

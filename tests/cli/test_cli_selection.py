@@ -18,6 +18,7 @@ import binlogio
 from binlogio.dotted_names import dotted_name
 from binlogio.selection.table_names import matches
 from binlogio_cli.main import cli
+from binlogio_cli.quantities import counted
 from binlogio_cli.selection import LocalZone, time_of
 from corpus import FIXTURES
 
@@ -146,8 +147,8 @@ def test_each_command_selects_the_same(options: tuple[str, ...], tmp_path: Path)
     replayed = CliRunner().invoke(cli, ["replay", "--to", "dry-run:", *options, *LOGS])
 
     assert text.stdout.count("### DELETE FROM `shop`.`orders`") == text.stdout.count("### ") / 7 == 4
-    assert "1 transactions with 4 row changes are reversed" in undone.stderr
-    assert "replayed 1 event groups: 0 rows inserted, 0 updated, 4 deleted" in replayed.stdout
+    assert "1 transaction with 4 row changes is reversed" in undone.stderr
+    assert "replayed 1 event group: 0 rows inserted, 0 updated, 4 deleted" in replayed.stdout
 
 
 @pytest.mark.parametrize(
@@ -373,10 +374,10 @@ def test_event_groups_are_selected_by_server_and_domain(
     copied = CliRunner().invoke(cli, ["copy", *options, "--merge", "--out", str(tmp_path / "out"), *domains])
 
     assert {line["server_id"] for line in lines if line["type"].startswith("WRITE_ROWS")} == server_ids
-    assert [server_id for server_id, said in zip((7, 8), undone, strict=True) if "1 transactions" in said] == sorted(
+    assert [server_id for server_id, said in zip((7, 8), undone, strict=True) if "1 transaction" in said] == sorted(
         server_ids
     )
-    assert f"copied {len(server_ids)} event groups" in copied.stderr
+    assert f"copied {counted(len(server_ids), 'event group[s]')} into" in copied.stderr
 
 
 @pytest.mark.parametrize(
@@ -431,8 +432,8 @@ def test_each_command_selects_the_same_rows(options: tuple[str, ...], expected: 
     words = {"insert": "INSERT INTO", "update": "UPDATE", "delete": "DELETE FROM"}
     assert {word: text.count(f"### {sql} ") for word, sql in words.items()} == {**dict.fromkeys(words, 0), **expected}
     assert "DROP TABLE" not in text
-    assert f"with {sum(expected.values())} row changes are reversed" in undone.stderr
-    assert f"wrote {sum(expected.values())} changes" in exported.stderr
+    assert f"with {counted(sum(expected.values()), 'row change[s]')} " in undone.stderr
+    assert f"wrote {counted(sum(expected.values()), 'change[s]')}" in exported.stderr
 
 
 def test_undo_gives_single_rows_back(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_script_goes_to_standard_output_and_what_it_is_to_standard_error() -> No
     assert result.stdout.startswith("SET @binlogio_character_set_client = @@session.character_set_client")
     assert result.stdout.count("BEGIN;") == result.stdout.count("COMMIT;") == 44
     assert "44 transactions with 72 row changes are reversed" in result.stderr
-    assert "corpus.autoinc: 8 inserts, 3 updates, 1 deletes" in result.stderr
+    assert "corpus.autoinc: 8 inserts, 3 updates, 1 delete" in result.stderr
     assert "8 statements cannot be undone" in result.stderr
 
 
@@ -129,7 +129,7 @@ def test_recipe_of_the_readme_works_on_its_log(tmp_path: Path) -> None:
     as_log = run(*chosen, "--to-binlog", tmp_path / "undo.000001", *logs)
 
     assert (written.exit_code, result.exit_code, as_log.exit_code) == (0, 0, 0)
-    assert "shop.orders: 3 inserts, 1 updates" in result.stderr
+    assert "shop.orders: 3 inserts, 1 update" in result.stderr
     assert "customers" not in result.stderr
     assert run("--table", "corpus.pk", ROWS).exit_code == 0
 
@@ -164,8 +164,8 @@ def test_later_changes_of_reversed_rows_are_shown_first(tmp_path: Path) -> None:
     )
 
     assert len(later(path, "--operation", "update")) == 1
-    assert "reversed rows of d.t were changed later: 1 rows, 2 changes, " in later(path, "--operation", "update")[0]
-    assert "1 rows, 1 changes" in later(path, "--operation", "delete")[0]
+    assert "reversed rows of d.t were changed later: 1 row, 2 changes, " in later(path, "--operation", "update")[0]
+    assert "1 row, 1 change" in later(path, "--operation", "delete")[0]
     assert later(path, "--operation", "insert") == []
     assert later(path) == []
 
@@ -179,7 +179,7 @@ def test_later_change_after_the_stop_position_is_shown_with_its_place_and_values
     lines = [line for line in result.stderr.splitlines() if line.startswith("binlogio:  ")]
 
     assert result.exit_code == 0
-    assert "reversed rows of d.t were changed later: 1 rows, 1 changes" in result.stderr
+    assert "reversed rows of d.t were changed later: 1 row, 1 change" in result.stderr
     assert f"UPDATE  {path}:" in lines[0]
     assert 'name: "uno" -> "three"' in result.stderr
 
@@ -222,7 +222,7 @@ def test_table_that_an_earlier_log_defines_is_known_for_later_changes_and_the_pr
     result = run("--start-position", start, "--stop-position", stop, "--preview", *logs)
 
     assert result.exit_code == 0
-    assert "reversed rows of d.t were changed later: 1 rows, 2 changes" in result.stderr
+    assert "reversed rows of d.t were changed later: 1 row, 2 changes" in result.stderr
     assert "v: 2 -> 1" in result.stdout
 
 
@@ -248,7 +248,7 @@ def test_later_changes_of_a_prepared_transaction_are_shown(tmp_path: Path, *, ro
     result = run("--include-gtids", gtid, "--preview", *sorted(tmp_path.glob("binlog.0*")))
 
     assert result.exit_code == 0, result.stderr
-    assert "reversed rows of d.t were changed later: 1 rows, 1 changes" in result.stderr
+    assert "reversed rows of d.t were changed later: 1 row, 1 change" in result.stderr
     assert "v: 1 -> 0" in result.stdout
     assert "binlog.000001:" in result.stdout
 
@@ -261,7 +261,7 @@ def test_later_changes_of_chosen_rows_only(tmp_path: Path) -> None:
         group(rows_of(((2, "due", None), TWO))),
     )
 
-    assert "1 rows, 1 changes" in later(path, "--where", "before.name = 'two'")[0]
+    assert "1 row, 1 change" in later(path, "--where", "before.name = 'two'")[0]
     assert later(path, "--where", "before.name = 'one'") == []
 
 
@@ -274,7 +274,7 @@ def test_rows_without_a_key_are_compared_as_the_change_left_them(tmp_path: Path)
         group(rows_of((DONE, None), table=KEYLESS)),
     )
 
-    assert "1 rows, 1 changes" in later(path, "--operation", "update")[0]
+    assert "1 row, 1 change" in later(path, "--operation", "update")[0]
 
 
 @pytest.mark.parametrize("folder", [MYSQL / "compressed", MARIADB / "compressed", MARIADB118 / "gtid"])
@@ -299,7 +299,7 @@ def test_damage_after_the_reversed_changes_is_a_note(tmp_path: Path) -> None:
     result = run("--stop-position", stop, path)
 
     assert result.exit_code == 0
-    assert "1 rows, 1 changes" in result.stderr
+    assert "1 row, 1 change" in result.stderr
     assert "later changes of the reversed rows are not looked for after this: " in result.stderr
 
 

@@ -265,7 +265,7 @@ def test_a_log_of_mariadb_is_told_in_its_words(tmp_path: Path) -> None:
     result = write(tmp_path, [TABLE, BEGIN, INSERT, COMMIT], "--set", "server_version=10.11.18-MariaDB")
 
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.endswith("statements; gtid_binlog_state: 0-1-1\n")
+    assert result.stdout.endswith("1 statement; gtid_binlog_state: 0-1-1\n")
 
 
 UUID_INSERT: Final = {

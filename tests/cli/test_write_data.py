@@ -21,6 +21,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.schema import from_table_map, load_definitions
 from binlogio_cli.main import cli
+from binlogio_cli.quantities import counted
 from corpus import MARIADB, MARIADB118, MYSQL
 
 UTC: Final = timezone.utc
@@ -302,7 +303,7 @@ def test_transactions_have_the_rows_that_are_asked_for(
     result = write(tmp_path, f"t.{kind}", content, "--primary-key", "id", "--transaction-rows", size)
 
     assert result.exit_code == 0, result.stderr
-    assert f"2100 rows in {len(expected)} transactions" in result.stdout
+    assert f"2100 rows in {counted(len(expected), 'transaction[s]')};" in result.stdout
     assert transactions(tmp_path) == expected
     assert rows(tmp_path) == table.to_pylist()
 
@@ -696,7 +697,7 @@ def test_ddl_of_another_table_is_refused(tmp_path: Path) -> None:
 def test_check_writes_nothing(tmp_path: Path) -> None:
     result = write(tmp_path, "t.csv", CSV, "--check", ddl=DDL)
 
-    assert (result.exit_code, result.stdout) == (0, "3 rows in 1 transactions, no errors\n")
+    assert (result.exit_code, result.stdout) == (0, "3 rows in 1 transaction, no errors\n")
     assert not (tmp_path / "logs").exists()
 
 

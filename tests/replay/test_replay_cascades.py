@@ -130,7 +130,7 @@ def test_undo_says_what_is_not_taken_back(tmp_path: Path) -> None:
         lost = ready.summary.lost_cascades
 
     assert result.exit_code == 0
-    assert "warning: 1 rows events of d.parent changed rows of d.child by a foreign key" in result.stderr
+    assert "warning: 1 rows event of d.parent changed rows of d.child by a foreign key" in result.stderr
     assert lost == {("d.parent", "d.child"): 1}
 
 

@@ -164,7 +164,7 @@ def test_a_log_that_is_compressed_after_it_grew_is_read_to_its_end(tmp_path: Pat
     compressed.write_bytes(gzip.compress(whole))
     log.unlink()
 
-    assert "2 statements of 1 logs (1 new)" in save(place, compressed).stderr
+    assert "2 statements of 1 log (1 new)" in save(place, compressed).stderr
     assert save(place, following).exit_code == 0
     assert names(following, place) == [["a", "c"]]
 

@@ -222,7 +222,7 @@ def test_later_changes_are_those_of_rows_of_the_selected_operation(tmp_path: Pat
     result = CliRunner().invoke(cli, ["undo", "--operation", "insert", "--include-gtids", f"{GTID}:1", str(tmp_path)])
 
     assert result.exit_code == 0, result.stderr
-    assert "reversed rows of d.t were changed later: 1 rows, 1 changes" in result.stderr
+    assert "reversed rows of d.t were changed later: 1 row, 1 change" in result.stderr
     assert "UPDATE" in result.stderr
 
 

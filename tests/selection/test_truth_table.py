@@ -148,7 +148,7 @@ def stats(choice: Choice, _folder: Path) -> Counter[tuple[str, str]]:
 
 def replay(choice: Choice, _folder: Path) -> Counter[str]:
     text = run("replay", "--to", "dry-run:", "--quiet", *choice.arguments, *choice.logs.files)
-    counts = re.search(r"(\d+) rows inserted, (\d+) updated, (\d+) deleted", text)
+    counts = re.search(r"(\d+) rows? inserted, (\d+) updated, (\d+) deleted", text)
     assert counts is not None
     numbers = zip(("insert", "update", "delete"), map(int, counts.groups()), strict=True)
     return Counter({op: number for op, number in numbers if number})

@@ -16,6 +16,7 @@ from binlogio_cli.messages import say, say_missing
 from binlogio_cli.options import ByteSize, ignore_missing_logs_option
 from binlogio_cli.output import OutputFile, force_option, log_output, new_logs_option, out_option, quiet_option
 from binlogio_cli.progress import watched_logs
+from binlogio_cli.quantities import counted
 from binlogio_cli.selection import (
     Reading,
     check_selection,
@@ -155,20 +156,24 @@ def _first_name(reader: BinlogReader, basename: str | None, *, merges: bool) -> 
 
 def _report(summary: CopySummary, paths: list[str], options: CopyOptions) -> None:
     """Print the numbers of copied and omitted event groups."""
-    say(f"copied {summary.groups} event groups into {', '.join(paths)}")
+    say(f"copied {counted(summary.groups, 'event group[s]')} into {', '.join(paths)}")
     if not summary.groups and (options.chooses_groups or options.edits):
         say("no event group matches the options: the new log has only its head")
     for count, what in (
-        (summary.left_out, "event groups were left out by the filters"),
-        (summary.emptied, "event groups are empty transactions now, which keep their GTIDs; --drop-empty drops them"),
-        (summary.dropped, "event groups were left out because the filters left nothing of them"),
+        (summary.left_out, "event group[s] [were|was] left out by the filters"),
+        (
+            summary.emptied,
+            "event group[s] [are empty transactions|is an empty transaction] now (--drop-empty drops [them|it])",
+        ),
+        (summary.dropped, "event group[s] [were|was] left out because the filters left nothing of [them|it]"),
     ):
         if count:
-            say(f"{count} {what}")
+            say(counted(count, what))
     for table, count in sorted(summary.dropped_events.items()):
-        say(f"  {table}: {count} rows events left out")
+        say(f"  {table}: {counted(count, 'rows event[s]')} left out")
     if summary.repeated:
-        say(f"{summary.repeated} GTIDs occur twice: a log was given twice, or the order of the logs is wrong")
+        repeated = counted(summary.repeated, "GTID[s] [occur|occurs]")
+        say(f"{repeated} twice: a log was given twice, or the order of the logs is wrong")
     for place in summary.unfinished:
         say(f"{place.file}: at {place.offset}: the log ends in the middle of an event group, which is not copied")
     say_columns(options.wanted.rows)

@@ -18,6 +18,7 @@ from binlogio_cli.messages import say, say_missing
 from binlogio_cli.options import ignore_missing_logs_option
 from binlogio_cli.output import output_option, quiet_option
 from binlogio_cli.progress import watched_logs
+from binlogio_cli.quantities import counted
 from binlogio_cli.selection import (
     check_selected,
     earlier_definitions,
@@ -154,18 +155,18 @@ def command(
             **reading.options,
             **options,
         )
-    _report(summary, output, "rows" if options["latest"] else "changes")
+    _report(summary, output, "row[s]" if options["latest"] else "change[s]")
     return say_missing(summary.missing)
 
 
 def _report(summary: ExportSummary, to: str, what: str) -> None:
     """Print a summary of the export on standard error."""
     for table, count in summary.rows.items():
-        say(f"{table}: {count} {what}")
+        say(f"{table}: {counted(count, what)}")
     for name in summary.held:
         say(f"{name}: {to} holds this log already")
     for name, end in summary.unfinished:
         say(f"{name}: at {end}: the log ends in an incomplete event group, which is not exported")
     if not summary.rows:
         say("no new change matches" if summary.held else "no change matches")
-    say(f"wrote {summary.row_count} {what} of {len(summary.rows)} tables to {to}")
+    say(f"wrote {counted(summary.row_count, what)} of {counted(len(summary.rows), 'table[s]')} to {to}")

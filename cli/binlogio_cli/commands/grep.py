@@ -24,6 +24,7 @@ from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import DAMAGE, Refusal, say, say_gaps
 from binlogio_cli.options import INPUT_PATH, format_option
 from binlogio_cli.output import STDOUT, force_option, output_option, quiet_option
+from binlogio_cli.quantities import counted
 from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def command(
         is_prepared = False
         found: Iterator[RowVersion | HistoryStatement]
         found = find_changes(logs, text, SearchOptions(**options), wants=wants, note=say, summary=summary)
-        statements = _FoundStatements(logs, selection, options) if text is None and selection.operations is None else None
+        statements = (
+            _FoundStatements(logs, selection, options) if text is None and selection.operations is None else None
+        )
         if statements is not None:
             order = {log.name: number for number, log in enumerate(logs)}
             found = merge(found, statements, key=lambda one: (order[one.file], one.pos))
@@ -96,10 +99,11 @@ def command(
                 stream.write(change_json(one, output_zone()))
             else:
                 stream.write_all(change_text(one, output_zone(), names_table=True))
-    count = summary.versions or "no"
+    matches = counted(summary.versions, "change[s] [match|matches]") if summary.versions else "no changes match"
     if summary.statements:
-        count = f"{summary.statements} statements and {count}"
-    say(f"{count} changes match in {summary.logs_read} logs; {summary.rows_compared} changes were compared")
+        matches = f"{counted(summary.statements, 'statement[s]')} and {matches}"
+    of = counted(summary.logs_read, "log[s]")
+    say(f"{matches} in {of}; {counted(summary.rows_compared, 'change[s] [were|was]')} compared")
     if statements is not None:
         statements.finish(files)
     if is_prepared:
@@ -158,10 +162,10 @@ def _condition_and_files(arguments: tuple[str, ...]) -> tuple[str | None, tuple[
     if _names_logs(first):
         for other in arguments[1:]:
             if not _names_logs(other) and " " in other:
-                raise click.UsageError(f"{other}: there is no such file; a condition is the first argument")
+                raise click.UsageError(f"{other!r}: there is no such file; a condition is the first argument")
         return None, arguments
     if len(arguments) == 1:
-        raise click.UsageError(f"{first}: there is no such file; after a condition, name the logs")
+        raise click.UsageError(f"{first!r}: there is no such file; after a condition, name the logs")
     return first, arguments[1:]
 
 

@@ -18,6 +18,7 @@ from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import Refusal, say, say_gaps
 from binlogio_cli.options import FilePath, format_option
 from binlogio_cli.output import force_option, output_option, quiet_option
+from binlogio_cli.quantities import counted
 from binlogio_cli.selection import check_names, files_argument, output_zone, reading_options, selection_options
 
 if TYPE_CHECKING:
@@ -121,11 +122,12 @@ def _report(table: str, key: str, summary: SearchSummary) -> str:
         )
         if count
     ]
-    where = f"{summary.logs_by_index + summary.logs_read} logs ({', '.join(logs) or 'none'})"
+    where = f"{counted(summary.logs_by_index + summary.logs_read, 'log[s]')} ({', '.join(logs) or 'none'})"
     if summary.versions:
-        return f"{summary.versions} changes of {table} {key} in {where}"
+        return f"{counted(summary.versions, 'change[s]')} of {table} {key} in {where}"
     if not summary.rows_compared and summary.statements:
-        return f"no change of {table} {key}: no row of this table in {where}, but {summary.statements} statements"
+        statements = counted(summary.statements, "statement[s]")
+        return f"no change of {table} {key}: no row of this table in {where}, but {statements}"
     if not summary.rows_compared:
         return f"no change of {table} {key}: no row of this table in {where}; names are case-sensitive"
     return f"no change of {table} {key} in {where}"

@@ -15,6 +15,7 @@ from binlogio_cli.messages import say, say_gaps
 from binlogio_cli.options import AliasedOption, FilePath
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
+from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import files_argument, reading_options
 
@@ -105,11 +106,11 @@ def command(
             else:
                 passed += 1
                 say(str(one))
-    say(f"made {made} indexes" + (f"; {passed} logs have none" if passed else ""))
+    say(f"made {counted(made, 'index[es]')}" + (f"; {counted(passed, 'log[s] [have|has]')} none" if passed else ""))
     return say_gaps(logs, keyring)
 
 
 def _made(one: IndexSummary) -> str:
     share = 100 * one.index_size / max(1, one.log_size)
     size = f"{one.index_size:,} bytes ({share:.2f} % of the log)"
-    return f"{one.index}: {one.places:,} places of {one.tables} tables, {size}"
+    return f"{one.index}: {one.places:,} places of {counted(one.tables, 'table[s]')}, {size}"

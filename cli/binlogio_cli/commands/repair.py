@@ -20,6 +20,7 @@ from binlogio_cli.messages import DAMAGE, OK, Refusal, say
 from binlogio_cli.options import OutputPath, format_option
 from binlogio_cli.output import OutputFile, force_option, log_output, new_logs_option, out_option, quiet_option
 from binlogio_cli.progress import watched_logs
+from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import json_text
 from binlogio_cli.selection import Reading, files_argument, reading_options
 
@@ -126,7 +127,7 @@ def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force:
     for gap in series_gaps(names):
         say(f"{gap.file}: {gap.reason}")
     write_index(Path(path), names, replaces=force)
-    say(f"wrote {path} with {len(names)} logs")
+    say(f"wrote {path} with {counted(len(names), 'log[s]')}")
     return 0
 
 
@@ -151,7 +152,7 @@ def _next_step(report: RepairReport, target: str | None) -> str:
 
 def _report(report: RepairReport, paths: list[str]) -> None:
     """Print the recovered groups and the lost byte ranges."""
-    say(f"wrote {report.groups} event groups into {', '.join(paths)}")
+    say(f"wrote {counted(report.groups, 'event group[s]')} into {', '.join(paths)}")
     for file in report.was_in_use:
         say(f"{file}: the flag IN_USE was set, and is clear in the new log")
     for one in report.lost:

@@ -27,6 +27,7 @@ from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, say, say_missing
 from binlogio_cli.options import ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched
+from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import (
     Reading,
@@ -182,7 +183,10 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
     _report(summary, reader)
     say_columns(wanted.rows)
     if summary.lossy:
-        say(f"{summary.lossy} statements changed values that do not fit the target; the first: {summary.first_loss}")
+        say(
+            f"{counted(summary.lossy, 'statement[s]')} changed values that do not fit the target; the first:"
+            f" {summary.first_loss}"
+        )
     if summary.is_behind:
         say(
             "the target has later GTIDs of this server than these logs: they are older logs, or the server has begun a"
@@ -283,30 +287,38 @@ def _report_server(summary: ReplaySummary) -> None:
 
 
 def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
-    changes = f": {summary.inserts} rows inserted, {summary.updates} updated, {summary.deletes} deleted"
-    click.echo(f"replayed {summary.groups} event groups{changes if summary.rows or not summary.events else ''}")
+    changes = f": {counted(summary.inserts, 'row[s]')} inserted, {summary.updates} updated, {summary.deletes} deleted"
+    click.echo(
+        f"replayed {counted(summary.groups, 'event group[s]')}{changes if summary.rows or not summary.events else ''}"
+    )
     for table, rows in sorted(summary.rows_by_table.items()):
         found = ", ".join(
             f"{count} by {algorithm.value}"
             for (name, algorithm), count in sorted(summary.algorithms.items(), key=str)
             if name == table
         )
-        click.echo(f"  {safe(table)}: {rows} row changes{f' ({found})' if found else ''}")
+        click.echo(f"  {safe(table)}: {counted(rows, 'row change[s]')}{f' ({found})' if found else ''}")
     if summary.events:
         _report_server(summary)
     for count, what in (
-        (summary.executed_statements, "statements were executed"),
-        (summary.unwanted_statements, "statements change only tables that are not selected, and were left out"),
-        (summary.skipped_groups, "event groups were skipped: the target has them, or they are before its position"),
-        (summary.filtered_groups, "event groups were left out by the filters"),
-        (summary.rolled_back_groups, "event groups were rolled back in the log"),
-        (summary.statements, "statements that change no rows were not applied (DDL and similar)"),
-        (summary.ignored, "changes did not fit the target and were ignored"),
-        (summary.waits, "times a worker waited for its turn to commit"),
-        (summary.retries, "times a transaction was retried"),
+        (summary.executed_statements, "statement[s] [were|was] executed"),
+        (
+            summary.unwanted_statements,
+            "statement[s] [change|changes] only tables that are not selected, and [were|was] left out",
+        ),
+        (
+            summary.skipped_groups,
+            "event group[s] [were|was] skipped: the target has [them|it], or [they are|it is] before its position",
+        ),
+        (summary.filtered_groups, "event group[s] [were|was] left out by the filters"),
+        (summary.rolled_back_groups, "event group[s] [were|was] rolled back in the log"),
+        (summary.statements, "statement[s] that [change|changes] no rows [were|was] not applied (DDL and similar)"),
+        (summary.ignored, "change[s] did not fit the target and [were|was] ignored"),
+        (summary.waits, "time[s] a worker waited for its turn to commit"),
+        (summary.retries, "time[s] a transaction was retried"),
     ):
         if count:
-            click.echo(f"{count} {what}")
+            click.echo(counted(count, what))
     if summary.filtered_groups and not (summary.groups or summary.skipped_groups):
         say(NOTHING_SELECTED)
     if summary.position is not None:
@@ -323,7 +335,7 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
             "columns are NULL in the changed rows"
         )
     if summary.prepared:
-        say(f"{summary.prepared} XA transactions are prepared; their XA COMMIT is not in the logs")
+        say(counted(summary.prepared, "XA transaction[s] [are|is] prepared; [their|its] XA COMMIT is not in the logs"))
     if summary.keeps_gtids and summary.skipped_groups and not summary.groups:
         say(
             "the server has executed the GTIDs of all event groups, so nothing was applied; --gtids new "

@@ -26,6 +26,7 @@ from binlogio_cli.options import (
 )
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
+from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import json_text
 from binlogio_cli.selection import input_once, keyring_option
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from binlogio.schema import DefinitionCatalogue
     from binlogio.schema.definition import TableDefinition
-    from binlogio.storage import Keyring
 
 _EXAMPLE: Final = """\b
 Examples: from logs; a catalogue, which later logs extend; from a server that runs
@@ -93,11 +93,11 @@ def command(
             raise Refusal("--save: give logs (also with --information-schema FILE), and no other output")
         if given_settings() is not None:
             raise Refusal("--save stores statements: give --database-charset and --trust-ddl to the commands that read")
-        ring = None if keyring is None else load_keyring(keyring)
         with changed_catalogue(Path(save), replaces=force) as catalogue:
             count = len(catalogue)
-            code = _save(save, catalogue, files, listing, ring, go_on=ignore_missing_logs, is_shown=not quiet)
-        say(f"{save}: {len(catalogue)} statements of {len(catalogue.logs)} logs ({len(catalogue) - count} new)")
+            code = _save(save, catalogue, files, listing, keyring, go_on=ignore_missing_logs, is_shown=not quiet)
+        of = counted(len(catalogue.logs), f"log[s] ({len(catalogue) - count} new)")
+        say(f"{save}: {counted(len(catalogue), 'statement[s]')} of {of}")
         return code
     if ignore_missing_logs or (bool(files) + (listing is not None) + is_query) != 1:
         raise Refusal("give logs, or --information-schema FILE, or --query (--ignore-missing-logs is for --save)")
@@ -141,7 +141,7 @@ def _save(
     catalogue: DefinitionCatalogue,
     files: Sequence[str],
     listing: str | None,
-    keys: Keyring | None,
+    keyring: str | None,
     *,
     go_on: bool,
     is_shown: bool,
@@ -149,7 +149,7 @@ def _save(
     """Extend a catalogue of definitions."""
     from binlogio.columnar import catalogue_logs, is_changed  # noqa: PLC0415
 
-    logs = find_logs(files)
+    logs, keys = find_logs(files), None if keyring is None else load_keyring(keyring)
     code = say_gaps(logs, keys)
     if is_changed(catalogue, logs, keys):
         raise Refusal(f"{place}: it was made of other logs of these names: give another file")

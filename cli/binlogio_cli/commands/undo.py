@@ -18,6 +18,7 @@ from binlogio_cli.messages import Refusal, error_text, say, say_missing, say_tor
 from binlogio_cli.options import OutputPath, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched, watched_logs
+from binlogio_cli.quantities import counted
 from binlogio_cli.selection import (
     Reading,
     check_selection,
@@ -231,8 +232,8 @@ def _say_later_changes(
         )
         gtids = f", gtid {', '.join(changes.gtids)}{', ...' if changes.more_gtids else ''}" if changes.gtids else ""
         say(
-            f"warning: reversed rows of {table} were changed later: {changes.rows} rows, {changes.changes} changes,"
-            f" {first} to {last}{gtids}"
+            f"warning: reversed rows of {table} were changed later: {counted(changes.rows, 'row[s]')},"
+            f" {counted(changes.changes, 'change[s]')}, {first} to {last}{gtids}"
         )
         for one in changes.shown:
             for line in "".join(change_text(one, output_zone())).splitlines():
@@ -266,9 +267,10 @@ def _say_whole_images(tables: Mapping[str, WholeImages], summary: UndoSummary) -
 
 def _report(summary: UndoSummary, reader: BinlogReader) -> None:
     """Print the reversed and the omitted changes on standard error, because standard output may have the SQL."""
-    say(f"{summary.transactions} transactions with {summary.rows.total()} row changes are reversed")
+    changes = counted(summary.rows.total(), "row change[s]")
+    say(counted(summary.transactions, f"transaction[s] with {changes} [are|is] reversed"))
     for table in sorted({table for table, _ in summary.rows}):
-        counts = (f"{summary.rows[table, kind]} {kind}s" for kind in KINDS if summary.rows[table, kind])
+        counts = (counted(summary.rows[table, kind], f"{kind}[s]") for kind in KINDS if summary.rows[table, kind])
         say(f"  {table}: {', '.join(counts)}")
     if summary.end is not None:
         say(
@@ -276,19 +278,25 @@ def _report(summary: UndoSummary, reader: BinlogReader) -> None:
             " after the last statement that cannot be undone"
         )
     for count, what in (
-        (summary.statements, "statements cannot be undone and were left as they are"),
-        (summary.filtered_groups, "event groups were left out by the filters"),
-        (summary.rolled_back_groups, f"event groups were rolled back in the log; {_NOT_UNDONE}"),
-        (summary.rolled_back_events, f"rows events were rolled back to a savepoint; {_NOT_UNDONE}"),
-        (summary.sequence_events, "rows events of sequences are left out: sequences are not reversed"),
-        (summary.prepared, "XA transactions are prepared and not undone; their XA COMMIT is not in the logs"),
+        (summary.statements, "statement[s] cannot be undone and [were|was] left as [they|it] [are|is]"),
+        (summary.filtered_groups, "event group[s] [were|was] left out by the filters"),
+        (summary.rolled_back_groups, f"event group[s] [were|was] rolled back in the log; {_NOT_UNDONE}"),
+        (summary.rolled_back_events, f"rows event[s] [were|was] rolled back to a savepoint; {_NOT_UNDONE}"),
+        (
+            summary.sequence_events,
+            "rows [events of sequences are|event of a sequence is] left out: sequences are not reversed",
+        ),
+        (
+            summary.prepared,
+            "XA transaction[s] [are|is] prepared and not undone; [their|its] XA COMMIT is not in the logs",
+        ),
     ):
         if count:
-            say(f"{count} {what}")
+            say(counted(count, what))
     for (parent, child), count in sorted(summary.lost_cascades.items()):
         say(
-            f"warning: {count} rows events of {parent} changed rows of {child} by a foreign key, which the source does"
-            f" not log: these rows of {child} are not reversed"
+            f"warning: {counted(count, 'rows event[s]')} of {parent} changed rows of {child} by a foreign key, which"
+            f" the source does not log: these rows of {child} are not reversed"
         )
     say_torn_tails(reader)
     if summary.unfinished:

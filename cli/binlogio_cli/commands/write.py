@@ -21,6 +21,7 @@ from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
 from binlogio_cli.options import INPUT_PATH, parse_set
 from binlogio_cli.output import output_option
+from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import safe
 from binlogio_cli.write.actions import Json, script_schema
 from binlogio_cli.write.script import ScriptClock, ScriptError, ScriptRunner, check_lines, read_lines, variables_of
@@ -226,7 +227,7 @@ def _scripts(scripts: tuple[str, ...], overrides: dict[str, Any]) -> WriteRun:
         for script, script_lines in lines:
             runner.run(script, script_lines)
         runner.close()
-        return f"{runner.statements} statements"
+        return counted(runner.statements, "statement[s]")
 
     return WriteRun(variables, clock, fill)
 
@@ -285,7 +286,7 @@ def _data(
                 session.ddl(sql)
         rows = DataWriter(writer, table, transaction_rows)
         rows.write(data)
-        return f"{rows.row_count} rows in {rows.transaction_count} transactions"
+        return counted(rows.row_count, f"row[s] in {counted(rows.transaction_count, 'transaction[s]')}")
 
     return WriteRun(variables, system_clock, fill)
 
