@@ -78,9 +78,8 @@ def test_statement_in_unknown_bytes_comes_out_as_it_went_in(tmp_path: Path) -> N
     text = sql_of(path).encode("utf-8", "surrogateescape")
 
     assert b"\nSELECT '\xff\xfe'\n/*!*/;\n" in text
-    assert (
-        f"SET @binlogio = x'{SQL_WITH_BACKSLASH.hex()}'/*!*/;\nPREPARE binlogio FROM @binlogio/*!*/;\n".encode() in text
-    )
+    assert f"SET @binlogio = x'{SQL_WITH_BACKSLASH.hex()}'/*!*/;\n".encode() in text
+    assert b"\nPREPARE binlogio FROM @binlogio/*!*/;\n" in text
 
 
 @pytest.mark.parametrize(("mode", "is_plain"), [(0, True), (1 << 2, False), (1 << 20, False), (None, False)])

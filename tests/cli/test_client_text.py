@@ -126,14 +126,17 @@ def test_statement_that_the_client_would_cut_or_carry_out_goes_as_digits(
     assert f"EXECUTE binlogio{DELIMITER}\n" in text
 
 
-def test_insert_id_is_set_again_between_prepare_and_execute_of_mariadb() -> None:
+def test_insert_id_is_set_again_between_prepare_and_execute() -> None:
     """The PREPARE may use it up: then the rows got the numbers of the target's counter."""
-    sent = list(client_lines(b"INSERT INTO t VALUES ('\x95\x5c')", GBK, escapes=True, is_mariadb=True))
+    sent = list(client_lines(b"INSERT INTO t VALUES ('\x95\x5c')", GBK, escapes=True, inserts=True))
     prepare = next(at for at, line in enumerate(sent) if line.startswith("PREPARE"))
 
-    assert "= @@insert_id" in sent[prepare - 1]
-    assert "SET @@session.insert_id = " in sent[prepare + 1]
-    assert sent[prepare + 2].startswith("EXECUTE")
+    assert "@@insert_id" in sent[prepare - 1]
+    assert [line.split()[:2] for line in sent[prepare + 1 :]] == [
+        ["PREPARE", "binlogio_insert_id"],
+        ["EXECUTE", f"binlogio_insert_id{DELIMITER}"],
+        ["EXECUTE", f"binlogio{DELIMITER}"],
+    ]
 
 
 def test_bytes_of_another_character_set_are_no_matter_where_none_is_half_a_quote() -> None:

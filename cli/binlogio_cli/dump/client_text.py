@@ -6,8 +6,9 @@ differently from the server is sent in hexadecimal as a prepared statement, in t
     statement := sql newline delimiter newline                                         -- if it is sent unchanged
                | SET @binlogio = x'sql'  PREPARE binlogio FROM @binlogio  EXECUTE ...   -- otherwise
 
-The PREPARE of MariaDB may use up the INSERT_ID: if the instance of the table that it opens has a number left, it
-empties the list (sql/handler.cc, handler::ha_release_auto_increment). So it is set once more before the EXECUTE.
+The PREPARE may use up the INSERT_ID: if the instance of the table that it opens has a number left, it empties the list
+(sql/handler.cc, handler::ha_release_auto_increment). So it is set once more before the EXECUTE, if it was set: 0 would
+be a number too.
 
 Source: client/mysql.cc, read_and_execute, add_line, find_command; tested with the clients of MySQL 9.7 and MariaDB
 10.11.
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
 
 DELIMITER: Final = "/*!*/;"
 
-_KEEP: Final = "SET @binlogio_insert_id = @@insert_id"
-_RESTORE: Final = (
-    "BEGIN NOT ATOMIC IF @binlogio_insert_id THEN SET @@session.insert_id = @binlogio_insert_id; END IF; END"
-)
+_KEEP: Final = "SET @binlogio_insert_id = IF(@@insert_id, CONCAT('SET insert_id = ', @@insert_id), 'DO 0')"
+_RESTORE: Final = ("PREPARE binlogio_insert_id FROM @binlogio_insert_id", "EXECUTE binlogio_insert_id")
 _COMMANDS: Final = (
     "charset clear connect delimiter edit ego exit go help nopager notee nowarning pager print prompt query_attributes"
     " quit rehash resetconnection sandbox source ssl_session_data_print status system tee use warnings"
@@ -58,17 +57,18 @@ _ENDS: Final = re.compile(rb"(?!\s*(?:--|#)).*[\x21-\x7e]\s*\Z", re.DOTALL)
 _ROUTINE: Final = re.compile(rb"\s*(?:CREATE|ALTER)\b[^'\"(]*\b(?:PROCEDURE|FUNCTION|TRIGGER|EVENT)\b", re.IGNORECASE)
 
 
-def client_lines(sql: bytes, collation_id: int | None, *, escapes: bool, is_mariadb: bool = False) -> Iterator[str]:
+def client_lines(sql: bytes, collation_id: int | None, *, escapes: bool, inserts: bool = False) -> Iterator[str]:
     """Yield input lines that make the client send `sql`; bytes that are not UTF-8 become surrogate escapes.
 
     `collation_id` is the collation of the client character set in the session. `escapes` is False if a backslash in
-    quotes may be an ordinary character (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or unknown sql_mode).
+    quotes may be an ordinary character (NO_BACKSLASH_ESCAPES, ANSI_QUOTES, or unknown sql_mode). `inserts` is True
+    for statements of the log, which may insert rows.
     """
     if is_read_as_it_is(sql, collation_id, escapes=escapes):
         yield f"{sql.decode('utf-8', 'surrogateescape')}\n{DELIMITER}\n"
         return
     text, prepare, execute = prepared(sql)
-    lines = (text, _KEEP, prepare, _RESTORE, execute) if is_mariadb else (text, prepare, execute)
+    lines = (text, _KEEP, prepare, *_RESTORE, execute) if inserts else (text, prepare, execute)
     yield from (f"{line}{DELIMITER}\n" for line in lines)
 
 

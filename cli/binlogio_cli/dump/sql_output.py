@@ -261,7 +261,7 @@ class SqlDump:
         yield self._changed_setting(event)
         yield from self._context(event)
         collation, escapes = client_collation(event), self._has_escapes(event)
-        yield from client_lines(event.sql, collation, escapes=escapes, is_mariadb=self._is_mariadb)
+        yield from client_lines(event.sql, collation, escapes=escapes, inserts=True)
 
     def _context(self, event: QueryEvent | ExecuteLoadQueryEvent) -> Iterator[str]:
         is_suppressed = event.header.flags & HeaderFlag.SUPPRESS_USE
