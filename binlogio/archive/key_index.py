@@ -248,7 +248,9 @@ def index_logs(
     replace_all: bool = False,
     watch: WatchBytes | None = None,
 ) -> Iterator[IndexSummary | IndexRefused]:
-    """Build the indexes of logs, in order, except of logs that have a valid one. Yields each result or refusal.
+    """Build the indexes of logs, in order, except of logs that have a valid one by the same keys.
+
+    Yields each result or refusal.
 
     Args:
         logs: the logs, in order.
@@ -271,7 +273,7 @@ def index_logs(
     statements = LogStatements(definitions, watch)
     passed: list[LogFile] = []  # logs that were not read: their DDL is unknown
     for log in logs:
-        if not replace_all and _has_index(log, folder, keyring):
+        if not replace_all and _has_index(log, folder, keyring, key_columns or {}):
             passed.append(log)
             continue
         before = statements.copy()
@@ -289,9 +291,16 @@ def index_logs(
         yield summary
 
 
-def _has_index(log: LogFile, folder: str | None, keyring: Keyring | None) -> bool:
+def _has_index(
+    log: LogFile, folder: str | None, keyring: Keyring | None, key_columns: Mapping[str, Sequence[str]]
+) -> bool:
+    """Return whether a log has a valid index by the given key columns."""
     try:
         with KeyIndex(*index_place(log, folder)) as index:
+            for one in index.tables:
+                wanted = key_columns.get(dotted_name(one.schema, one.table))
+                if wanted is not None and sorted(map(str.casefold, wanted)) != sorted(map(str.casefold, one.columns)):
+                    return False
             return index.misfit(log, keyring) is None
     except IndexUnusable:
         return False

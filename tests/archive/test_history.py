@@ -122,6 +122,18 @@ def test_index_and_reading_find_what_a_plain_search_finds(folder: Path, tmp_path
     assert compared or folder.name in RENAMED
 
 
+def test_index_by_other_keys_is_made_again(tmp_path: Path) -> None:
+    shutil.copytree(MYSQL / "incident", tmp_path / "x")
+    logs = find_logs(tmp_path / "x")
+    by_customer = {"shop.orders": ("customer_id",)}
+    made = [len(list(index_logs(logs, key_columns=keys))) for keys in (None, by_customer, by_customer, None)]
+
+    asked = ["history", "shop.orders", "1", "--key-columns", "customer_id", str(tmp_path / "x")]
+
+    assert made == [2, 2, 0, 0]
+    assert "6 changes of shop.orders 1 in 2 logs (2 by index)" in CliRunner().invoke(cli, asked).stderr
+
+
 @pytest.mark.parametrize("image", ["FULL", "MINIMAL"])
 @pytest.mark.parametrize("compresses", [False, True], ids=["plain", "compressed"])
 def test_random_changes_of_a_composite_key(image: str, compresses: bool, tmp_path: Path) -> None:
