@@ -162,7 +162,7 @@ class Saving:
 class ArchiveStats:
     """Statistics of logs.
 
-    `first_time` and `last_time` bound the commits, in seconds since 1970, rounded to buckets of `bucket_s` seconds.
+    `first_time` and `last_time` are those of the first and the last commit, in seconds since 1970.
     `incomplete` names the logs in use that end in an incomplete transaction, which is not counted.
     """
 
@@ -298,6 +298,7 @@ class _Counter:
         self._longest: list[tuple[int, int, TransactionStats]] = []
         self._width = 0  # index in _WIDTHS
         self._buckets: dict[int, NDArray[np.int64]] = {}
+        self._times: list[int] = []  # the first and the last time
         self._lags = np.zeros(65, np.int64)  # count by bit length of the lag in us
         self._lag_sum = 0
         self._most_lag = 0
@@ -442,6 +443,9 @@ class _Counter:
     ) -> None:
         """Add transactions, rows, bytes and the largest lag to each time bucket."""
         field = self._field
+        if len(times):
+            known = (*self._times, int(times.min()), int(times.max()))
+            self._times = [min(known), max(known)]
         keys, places = np.unique(times // _WIDTHS[self._width], return_inverse=True)
         sums = [np.bincount(places, minlength=len(keys))]
         added = (columns[field["inserts"]], columns[field["updates"]], columns[field["deletes"]], sizes)
@@ -525,8 +529,8 @@ class _Counter:
             logs=logs,
             bytes=self._group_bytes if self._is_partial else self.bytes,
             transactions=self._transactions,
-            first_time=min(self._buckets) * width if self._buckets else None,
-            last_time=(max(self._buckets) + 1) * width if self._buckets else None,
+            first_time=self._times[0] if self._times else None,
+            last_time=self._times[-1] if self._times else None,
             tables=tuple(tables),
             types=tuple(sorted(types, key=lambda one: -one.bytes - one.inner_bytes)),
             bucket_s=width,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _MOST_ROWS: Final = 20  # shown of each table
 _OPPOSITE: Final = {"insert": "delete", "update": "update", "delete": "insert"}
 _SCRIPT: Final = "undo.sql"
+_LOG: Final = "undo.000001"
 
 
 def show_preview(
@@ -75,7 +76,12 @@ def show_preview(
 def say_commands(reader: BinlogReader) -> None:
     """Print the commands that write and apply the undo."""
     arguments = click.get_current_context().meta.get(ARGUMENTS, ())
-    client = "mariadb" if reader.context.is_mariadb else "mysql"
+    is_mariadb = reader.context.is_mariadb
+    client = f"{'mariadb' if is_mariadb else 'mysql'} --binary-mode"
+    place, apply = _SCRIPT, f"{client} < {_SCRIPT}"
+    if click.get_current_context().params["form"] == "binlog":
+        tool = "mariadb-binlog" if is_mariadb else "mysqlbinlog --skip-gtids"
+        place, apply = _LOG, f"{tool} {_LOG} | {client}"
     say("this was a preview; the undo is written and applied by")
-    say(f"  {shlex.join(['binlogio', *(one for one in arguments if one != '--preview'), '--output', _SCRIPT])}")
-    say(f"  {client} --binary-mode < {_SCRIPT}")
+    say(f"  {shlex.join(['binlogio', *(one for one in arguments if one != '--preview'), '--output', place])}")
+    say(f"  {apply}")

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
+from contextlib import closing
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+import duckdb
 import pytest
 from click.testing import CliRunner
 
@@ -80,3 +86,36 @@ def test_directory_of_an_export_that_is_a_link_is_refused(tmp_path: Path) -> Non
         assert (code, "symbolic link" in text and str(out / "shop.orders") in text) == (1, True)
 
     assert sorted(elsewhere.rglob("*")) == before
+
+
+def test_a_full_disk_never_leaves_a_duckdb_file_without_rows(tmp_path: Path) -> None:
+    """DuckDB has room for its second file (.wal) and not for the first one: `close` hides that."""
+    random = Random(1)
+    (tmp_path / "rows.csv").write_text(
+        "id,name,total\n" + "".join(f"{number},{random.random()},{number % 97}\n" for number in range(150_000))
+    )
+    given = ["write", "--from", str(tmp_path / "rows.csv"), "--table", "s.t", "--primary-key", "id", "-o"]
+    assert CliRunner().invoke(cli, [*given, str(tmp_path / "logs")]).exit_code == 0
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    export = shlex.join([
+        sys.executable, "-m", "binlogio_cli", "export", "-q", "--format", "duckdb", "-o", str(disk / "d.duckdb"),
+        str(tmp_path / "logs"),
+    ])  # fmt: skip
+    codes = set()
+    for size in (2048, 2200, 2304, 65_536):
+        mount = f"mount -t tmpfs -o size={size}k none {shlex.quote(str(disk))}"
+        copy = f"cp {shlex.quote(str(disk))}/* {shlex.quote(str(tmp_path))}/"
+        command = f"{mount} || exit 99; {export}; code=$?; {copy}; exit $code"
+        done = subprocess.run(["unshare", "-rm", "sh", "-c", command], capture_output=True, text=True, check=False)
+        if done.returncode == 99 or "unshare" in done.stderr:
+            pytest.skip(f"no file system can be mounted: {done.stderr}")
+        made = tmp_path / "d.duckdb"
+        codes.add(done.returncode)
+        assert made.exists() == (done.returncode == 0), done.stderr
+        if made.exists():
+            with closing(duckdb.connect(str(made))) as database:
+                assert database.execute("SELECT count(*) FROM s.t").fetchone() == (150_000,)
+            made.unlink()
+
+    assert codes == {0, 4}

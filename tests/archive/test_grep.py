@@ -191,7 +191,10 @@ def test_without_a_condition_every_selected_change_is_shown() -> None:
 
     assert [one["before"]["id"] for one in changes] == [1002, 1003, 1005, 1006]
     assert [one["key"] for one in changes] == [{"id": str(number)} for number in (1002, 1003, 1005, 1006)]
-    assert "undo --include-gtids acb68dd1-e6e6-11f1-a4d2-02fc00000001:10 --preview" in result.stderr
+    assert (
+        "undo --include-gtids acb68dd1-e6e6-11f1-a4d2-02fc00000001:10 -T shop.orders --operation delete --preview"
+        in result.stderr
+    )
     assert CliRunner().invoke(cli, [*options, "--where", "id > 0", log]).stdout == result.stdout
     refused = CliRunner().invoke(cli, ["grep", "no such file"])
     assert (refused.exit_code, "name the logs" in refused.stderr) == (2, True)

@@ -392,4 +392,7 @@ def test_times_of_heads_leave_no_log_out(tmp_path: Path) -> None:
     write(2000, 2500)
     stats = archive_stats(find_logs(tmp_path), selection=Selection(start_time=3000))
 
-    assert (stats.logs, stats.transactions, stats.first_time) == (2, 1, 5000)
+    every = archive_stats(find_logs(tmp_path))
+
+    assert (stats.logs, stats.transactions, stats.first_time, stats.last_time) == (2, 1, 5000, 5000)
+    assert (every.first_time, every.last_time) == (1000, 5000)

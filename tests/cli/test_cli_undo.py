@@ -253,6 +253,33 @@ def test_later_changes_of_a_prepared_transaction_are_shown(tmp_path: Path, *, ro
     assert "binlog.000001:" in result.stdout
 
 
+def test_later_statements_on_reversed_tables_are_shown(tmp_path: Path) -> None:
+    """After a RENAME another column, or another table, may have the name."""
+    id_, a, b = (ColumnDefinition(name, "int") for name in ("id", "a", "b"))
+    table = TableDefinition("d", "t", (id_, a, b), ("id",))
+    variables = ServerVariables(binlog_row_metadata="FULL", gtid_mode="ON", enforce_gtid_consistency="ON")
+    old, new = {"id": 1, "a": 1, "b": 1}, {"id": 1, "a": 2, "b": 1}
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as made:
+        with made.session("d") as session:
+            session.execute(Statement.from_sql("CREATE TABLE t (id int PRIMARY KEY, a int, b int)", "d", ()))
+            session.execute(Statement("UPDATE", (Update(table, ((old, new),)),)))
+        made.rotate()
+        with made.session("d") as session:
+            session.execute(Statement.from_sql("ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a", "d", ()))
+            session.execute(Statement.from_sql("CREATE TABLE u (id int PRIMARY KEY)", "d", ()))
+        gtid = str(made.gtid_executed).replace("1-4", "2")
+    logs = sorted(tmp_path.glob("binlog.0*"))
+    results = [run("--include-gtids", gtid, *more, *logs) for more in ((), ("--preview",))]
+
+    for result in results:
+        assert result.exit_code == 0, result.stderr
+        assert result.stderr.count("after the reversed changes") == 1
+        assert "RENAME COLUMN a TO b" in result.stderr
+    assert "mysql --binary-mode < undo.sql" in results[1].stderr
+    as_log = run("--include-gtids", gtid, "--preview", "--format", "binlog", *logs)
+    assert "mysqlbinlog --skip-gtids undo.000001 | mysql" in as_log.stderr
+
+
 def test_later_changes_of_chosen_rows_only(tmp_path: Path) -> None:
     """Of an event of which --where chooses some rows, the others are not reversed."""
     path = stored(

@@ -59,6 +59,10 @@ def run(name: str, folder: Path, *more: str, logs: tuple[str, ...] = LOGS) -> Re
         (("--stop-position", "1022"), "1022 is inside an event group, expected 676, where it begins, or 1192"),
         (("--start-position", "99999999"), "99999999 is not the start of an event"),
         (("--stop-position", "binlog.000002:99999999"), "99999999 is not the start of an event"),
+        (
+            ("--start-datetime", "2026-11-23 03:36", "--stop-datetime", "2026-11-23 03:35"),
+            "--stop-datetime is before --start-datetime",
+        ),
         (("--start-position", "binlog.000009:4"), "the start position is in none of the given logs"),
         (
             ("--start-position", "binlog.000002:676", "--stop-position", "binlog.000002:198"),
@@ -249,3 +253,20 @@ def test_replay_changes_nothing_if_no_table_has_the_columns(tmp_path: Path) -> N
     assert (refused.exit_code, tables) == (2, []), refused.stderr
     assert replayed.exit_code == 0, replayed.stderr
     assert count[0] > 0
+
+
+def test_replay_that_continues_need_not_find_the_columns_again(tmp_path: Path) -> None:
+    """The new logs may have rows of other tables only."""
+    other = TableDefinition("d", "u", (ColumnDefinition("id", "int"),), ("id",))
+    with BinlogWriter(tmp_path / "binlog", variables=ServerVariables(binlog_row_metadata="FULL")) as log:
+        with log.session("d") as session:
+            session.execute(Statement.from_sql("CREATE TABLE t (id int PRIMARY KEY, v int)", "d", ()))
+            session.execute(Statement.from_sql("CREATE TABLE u (id int PRIMARY KEY)", "d", ()))
+            session.execute(Statement("INSERT", (Insert(T, ({"id": 1, "v": 1},)),)))
+        command = ["replay", "--to", f"sqlite:///{tmp_path / 'x.db'}", "--where", "v = 1", str(tmp_path)]
+        found = [CliRunner().invoke(cli, command).exit_code for _ in range(2)]
+        with log.session("d") as session:
+            session.execute(Statement("INSERT", (Insert(other, ({"id": 1},)),)))
+        found.append(CliRunner().invoke(cli, command).exit_code)
+
+    assert found == [0, 0, 0]

@@ -121,6 +121,7 @@ class DuckdbFile:
         self._run("CREATE SCHEMA IF NOT EXISTS binlogio_export")
         self._run(f"CREATE OR REPLACE TABLE {_LEDGER} AS SELECT ? AS ledger", [ledger.text])
         self._run("COMMIT")
+        self._run("CHECKPOINT")  # close() hides a failed one, which leaves the rows in a second file (.wal)
         self._connection.close()
         settle(self._open_path)
         if self._is_new:

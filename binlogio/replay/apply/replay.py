@@ -135,7 +135,7 @@ def replay(
     start = None if resumed is not None or begin == BEGINNING else Position(names[begin.number], begin.offset)
     chosen = replace(wanted, start=None, stop=None)
     is_stream = any(log.stream is not None for log in reader.logs)  # transactions of a pipe do not wait for others
-    if not is_stream:
+    if not is_stream and resumed is None:  # else the rows before may be those with the columns
         _check_columns(reader, chosen, bounds, progress)
     raw = target.raw
     if raw is not None and not wanted.is_partial and is_compiled():  # it takes whole transactions as bytes

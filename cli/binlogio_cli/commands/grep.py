@@ -109,11 +109,19 @@ def command(
     if is_prepared:
         say("for an undo of changes with `outcome: prepare`, select the GTID of the XA COMMIT, if there is one")
     elif gtids and None not in gtids and len(gtids) <= _FEW:
-        undo = ["binlogio", "undo", "--include-gtids", ",".join(map(str, gtids)), "--preview", *files]
-        which = "this transaction" if len(gtids) == 1 else "these transactions"
-        say(f"what an undo of {which} would change: {shlex.join(undo)}")
+        chosen = ["--include-gtids", ",".join(map(str, gtids)), *_row_options(selection, text)]
+        say(f"how an undo would change the rows: {shlex.join(['binlogio', 'undo', *chosen, '--preview', *files])}")
     code = say_gaps(logs, options["keyring"])
     return code if summary.is_complete else DAMAGE
+
+
+def _row_options(selection: Selection, condition: str | None) -> list[str]:
+    """Return the options that select tables and rows, for another command."""
+    named = (("-d", selection.databases), ("-T", selection.tables), ("--exclude-table", selection.exclude_tables))
+    options = [part for option, names in named for name in names for part in (option, name)]
+    if selection.operations is not None:
+        options += ["--operation", ",".join(sorted(selection.operations))]
+    return options if condition is None else [*options, "--where", condition]
 
 
 class _FoundStatements:
@@ -144,10 +152,10 @@ class _FoundStatements:
         """
         if self.damage is not None:
             raise self.damage
-        if self._last is not None:
+        if self._last is not None and not self._last[1].sql.lstrip().upper().startswith("CREATE"):
             begin, one = self._last
             replay = ["binlogio", "replay", "--to", "mysql://USER@HOST/", "--stop-position", f"{one.file}:{begin}"]
-            say(f"a replay up to just before the last statement: {shlex.join([*replay, *files])}")
+            say(f"a replay up to just before the transaction of the last statement: {shlex.join([*replay, *files])}")
             if one.gtid is not None:
                 say(f"a replay without it: the same with --exclude-gtids {one.gtid} instead of --stop-position")
 

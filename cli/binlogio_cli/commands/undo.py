@@ -6,14 +6,20 @@ This module has the options, the output file, and the report. `binlogio.replay.u
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, Hint, Surface
+from binlogio.reader import BinlogReader
+from binlogio.replay.steps import shown_text
 from binlogio.replay.undo import OnChanged, OnStatement, SqlScript, UndoSummary, undo
 from binlogio.replay.undo.inverse import WholeImages
 from binlogio.replay.undo.outputs import KINDS
+from binlogio.selection.selection import Selection
 from binlogio_cli.messages import Refusal, error_text, say, say_missing, say_torn_tails
 from binlogio_cli.options import OutputPath, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
@@ -34,10 +40,8 @@ from binlogio_cli.selection import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from binlogio.reader import BinlogReader
     from binlogio.replay.filters import ReplayFilter
     from binlogio.replay.undo import BinlogFile, Undo
-    from binlogio.selection.selection import Selection
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
@@ -143,6 +147,7 @@ def command(
             )
         with ready:
             _say_later_changes(ready, logs, reader.keyring, selection, reading, wanted, is_shown=not options["quiet"])
+            _say_later_statements(ready, logs, reader, selection, wanted)
             if options["preview"]:
                 from binlogio_cli.undo_preview import show_preview  # noqa: PLC0415 - imports pyarrow
 
@@ -241,6 +246,37 @@ def _say_later_changes(
                     say(f"    {line}")
         if changes.changes > len(changes.shown):
             say(f"    and {changes.changes - len(changes.shown)} more changes")
+
+
+def _say_later_statements(
+    ready: Undo, logs: Sequence[LogFile], reader: BinlogReader, selection: Selection, wanted: ReplayFilter
+) -> None:
+    """Print the statements on reversed tables after the first reversed change: DDL, and changes logged as text.
+
+    The undo has the columns of the time of the change: after a RENAME, another column or table may have their names.
+    """
+    if not selection or not ready.places or any(log.stream is not None for log in logs):
+        return
+    from binlogio.archive.grep import find_statements  # noqa: PLC0415 - imports pyarrow
+
+    number = next(number for number, log in enumerate(logs) if log.name in ready.places)
+    first = logs[number].name, min(ready.places[logs[number].name])
+    sources = {
+        dotted_name(one, table)
+        for target, table in ready.tables
+        for one in [old for old, new in wanted.rewrite_db.items() if new == target] or [target]
+    }
+    tables = Selection(tables=tuple(sorted(sources)))
+    with BinlogReader(list(logs[number:]), replace(reader.options, start_offset=None), keyring=reader.keyring) as again:
+        found = []
+        with suppress(BinlogError):  # it was said
+            found = [one for _, one in find_statements(again, tables) if one.file != first[0] or one.pos > first[1]]
+    for one in found[:_MOST_SHOWN]:
+        gtid = "" if one.gtid is None else f", gtid {one.gtid}"
+        say(f"warning: after the reversed changes: {one.file}:{one.pos}{gtid}: {shown_text(one.sql.encode())}")
+    if found:
+        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        say(f"    check that the undo fits the tables after {'this' if len(found) == 1 else f'these{more}'}")
 
 
 def _say_untold(tables: Collection[str]) -> None:
