@@ -102,12 +102,15 @@ class Selection:
 
         Raises:
             UnsupportedFeature: a value of another type, or an unknown operation.
+            ConditionError: the stop time is before the start time.
         """
         for name, kinds, expected in _KINDS:
             value = getattr(self, name)
             if value is not None and (isinstance(value, str) or not isinstance(value, kinds)):
                 raise UnsupportedFeature("another type is needed", field=name, expected=expected, found=repr(value))
         check_values("operations", self.operations or (), OPERATIONS)
+        if self.start_time is not None and self.stop_time is not None and self.stop_time < self.start_time:
+            raise ConditionError("the stop time is before the start time")
 
     def __bool__(self) -> bool:
         """Return True if the selection has a condition."""

@@ -650,16 +650,13 @@ def selection_options(command: _Command) -> _Command:
         chosen["server_ids"] = _servers(options.pop("server_id"), options.pop("ignore_server_ids"))
         _add_domains(chosen, "include_gtids", "--do-domain-ids", options.pop("do_domain_ids"))
         _add_domains(chosen, "exclude_gtids", "--ignore-domain-ids", options.pop("ignore_domain_ids"))
-        start_time, stop_time = _seconds(start_datetime, zone), _seconds(stop_datetime, zone)
-        if start_time is not None and stop_time is not None and stop_time < start_time:
-            raise click.UsageError("--stop-datetime is before --start-datetime")
         selection = Selection(
             start=start_position if isinstance(start_position, Position) else None,
             stop=stop_position if isinstance(stop_position, Position) else None,
             after_gtids=None if isinstance(start_position, Position) else start_position,
             up_to_gtids=None if isinstance(stop_position, Position) else stop_position,
-            start_time=start_time,
-            stop_time=stop_time,
+            start_time=_seconds(start_datetime, zone),
+            stop_time=_seconds(stop_datetime, zone),
             **chosen,
         )
         return command(selection=selection, **options)

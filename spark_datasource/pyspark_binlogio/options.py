@@ -437,6 +437,9 @@ def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
         raise BinlogOptionError("binlog: give either table or tables, not both")
     if "columns" in parsed and "table" not in parsed:
         raise BinlogOptionError("binlog: option columns needs table, since it names the columns of one table")
+    start, end = parsed.get("startingTimestamp"), parsed.get("endingTimestamp")
+    if start is not None and end is not None and end < start:
+        raise BinlogOptionError("binlog: endingTimestamp is before startingTimestamp")
     if parsed.get("imageType") == "variant" and "table" in parsed:
         raise BinlogOptionError(
             "binlog: option table gives typed images, imageType=variant gives VARIANT; set only one of them"

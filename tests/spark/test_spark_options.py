@@ -102,6 +102,10 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
         ({"table": "orders"}, "option table: expected schema.table, found 'orders'"),
         ({"tables": "a.b,"}, "option tables: expected a value, found ''"),
         ({"table": "a.b", "tables": "a.*"}, "give either table or tables, not both"),
+        (
+            {"startingTimestamp": "2026-11-23 03:36:00", "endingTimestamp": "2026-11-23 03:35:00"},
+            "endingTimestamp is before startingTimestamp",
+        ),
         ({"ignoreMissingFiles": "1"}, "option ignoreMissingFiles: expected true or false, found '1'"),
         ({"path": " "}, "option path: expected a value, found ' '"),
         ({"paths": "/a"}, "option paths: expected a JSON array of paths, as load([...]) gives, found '/a'"),
