@@ -43,7 +43,7 @@ from binlogio.format.event_starts import check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.gtid import GNO_END, NO_TAG, Gtid, MariadbGtid, Uuid
 from binlogio.reader import may_skip
-from binlogio.values.column import OLD_TEMPORAL
+from binlogio.values.column import has_old_temporal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -801,7 +801,7 @@ class RawGroupSource:
                 event = codec_for(EventType.TABLE_MAP_EVENT).parse(NEW_HEADER, body, self.framer.context)
             except BinlogError as exc:
                 raise _NotRaw from exc
-            if not (self.framer.context.is_mariadb or OLD_TEMPORAL.isdisjoint(event.column_types)):
+            if not self.framer.context.is_mariadb and has_old_temporal(event.column_types):
                 raise _NotRaw
             if len(self._names) >= _MOST_NAMES:
                 self._names.clear()

@@ -32,7 +32,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements, is_misread
+from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements
 from binlogio.replay.targets.mysql.statement_context import (
     context_of,
     load_statement,
@@ -41,6 +41,7 @@ from binlogio.replay.targets.mysql.statement_context import (
 )
 from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES
 from binlogio.values.charsets import MULTI_BYTE, charset_of
+from binlogio.values.column import has_old_temporal
 from binlogio_cli.dump.client_text import DELIMITER, client_lines, is_read_as_it_is
 from binlogio_cli.dump.event_writer import EventWriter, QueryTexts
 from binlogio_cli.dump.statement_text import SQL_ESCAPING, SQL_ONLY_ASCII, SQL_UTF_8, client_collation
@@ -138,7 +139,7 @@ class SqlDump:
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
         """Return the bytes of the table map in BINLOG statements; None if its rows need more than these."""
-        if is_misread(table) and not self._is_mariadb:
+        if has_old_temporal(table.column_types) and not self._is_mariadb:
             return None
         return b"", self._binlog.map_frame(table)
 
@@ -249,7 +250,7 @@ class SqlDump:
         a foreign key without a table map, and no replica can read such a log.
         """
         table = self._reader.table_map(event)
-        if is_misread(table) and not self._is_mariadb:
+        if has_old_temporal(table.column_types) and not self._is_mariadb:
             yield from _lines(_MISREAD)
         yield from _lines(self._binlog.rows([(table, event)], self._maps))
 

@@ -20,7 +20,6 @@ from binlogio.format.decoder import Decoder
 from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.replay.row_changes import has_quick_frame, rows_frame_of
-from binlogio.values.column import OLD_TEMPORAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -92,14 +91,6 @@ class BinlogStatements:
         return self._encoder.encode(
             event if code is None else replace(event, header=replace(event.header, type_code=code))
         )
-
-
-def is_misread(table_map: TableMapEvent) -> bool:
-    """Return whether MySQL 9 misreads rows: those with TIME, DATETIME or TIMESTAMP of servers before 5.6.
-
-    It takes the bytes for those of the present types: wrong values, or ERROR 1610. Measured with 9.7.
-    """
-    return not OLD_TEMPORAL.isdisjoint(table_map.column_types)
 
 
 def table_maps_in(sql: bytes, context: ParseContext) -> Iterator[TableMapEvent]:

@@ -26,7 +26,7 @@ from binlogio.replay.row_changes import row_changes
 from binlogio.replay.steps import LoadStep, RefusedStep, RowsStep, StatementStep, may_cascade, shown_text
 from binlogio.replay.summary import RowCounts
 from binlogio.replay.targets import LockRefused, RawInput
-from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements, is_misread, table_maps_in
+from binlogio.replay.targets.mysql.binlog_statements import BinlogStatements, table_maps_in
 from binlogio.replay.targets.mysql.kept_gtids import gtid_statements
 from binlogio.replay.targets.mysql.other_vendor import (
     ANY_ENGINE,
@@ -43,6 +43,7 @@ from binlogio.schema.ddl.tree import DropDatabase, DropTables
 from binlogio.schema.identifiers import backticked
 from binlogio.schema.statement_scope import scope_of, statement_words
 from binlogio.values.absent import ABSENT
+from binlogio.values.column import has_old_temporal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -349,15 +350,16 @@ class EventSender:
             return False
         rows = () if is_mariadb else (step for step in transaction.steps if isinstance(step, RowsStep))
         for step in rows:
-            if is_misread(step.table_map) and self._applies_events:
-                raise ReplayError(
-                    "MySQL 9 misreads row events with columns of TIME, DATETIME and TIMESTAMP of servers before 5.6",
-                    offset=step.offset,
-                    field=dotted_name(step.table_map.schema, step.table_map.table),
-                    hint=Hint.ROWS_AS_SQL,
-                )
-            if is_misread(step.table_map):
+            if not has_old_temporal(step.table_map.column_types):
+                continue
+            if not self._applies_events:
                 return False
+            raise ReplayError(
+                "MySQL 9 misreads row events with columns of TIME, DATETIME and TIMESTAMP of servers before 5.6",
+                offset=step.offset,
+                field=dotted_name(step.table_map.schema, step.table_map.table),
+                hint=Hint.ROWS_AS_SQL,
+            )
         return bool(self._applies_events) or description.context.is_mariadb == is_mariadb
 
     def describe(self, description: FormatDescriptionEvent | None) -> None:
@@ -512,7 +514,11 @@ class RowSender:
     def _send_behind_triggers(self, step: RowsStep, plan: TablePlan) -> None:
         """Rows that are already what the triggers of the source made of them, as events."""
         is_other = self._state.is_other
-        is_right = goes_as_events(plan) if is_other else self._connection.is_mariadb or not is_misread(step.table_map)
+        is_right = (
+            goes_as_events(plan)
+            if is_other
+            else self._connection.is_mariadb or not has_old_temporal(step.table_map.column_types)
+        )
         if self._events.statements.description is None or not is_right:
             raise ReplayError(
                 "the target's table has triggers, which SQL would execute again, and row events cannot be sent",
