@@ -61,7 +61,7 @@ def run(name: str, folder: Path, *more: str, logs: tuple[str, ...] = LOGS) -> Re
         (("--stop-position", "binlog.000002:99999999"), "99999999 is not the start of an event"),
         (
             ("--start-datetime", "2026-11-23 03:36", "--stop-datetime", "2026-11-23 03:35"),
-            "--stop-datetime is before --start-datetime",
+            "the stop time is before the start time",
         ),
         (("--start-position", "binlog.000009:4"), "the start position is in none of the given logs"),
         (
@@ -161,6 +161,11 @@ def test_position_names_a_compressed_log_with_or_without_its_suffix(name: str, t
         texts.append(result.stdout)
 
     assert texts[0] == texts[1]
+
+
+def test_python_refuses_a_stop_time_before_the_start_time() -> None:
+    with pytest.raises(ConditionError, match="the stop time is before the start time"):
+        Selection(start_time=2, stop_time=1)
 
 
 def test_python_refuses_the_same(tmp_path: Path) -> None:
@@ -269,4 +274,14 @@ def test_replay_that_continues_need_not_find_the_columns_again(tmp_path: Path) -
             session.execute(Statement("INSERT", (Insert(other, ({"id": 1},)),)))
         found.append(CliRunner().invoke(cli, command).exit_code)
 
-    assert found == [0, 0, 0]
+        typo = CliRunner().invoke(cli, [*command[:-2], "w = 1", str(tmp_path)])
+        with log.session("d") as session:
+            session.execute(Statement("INSERT", (Insert(T, ({"id": 2, "v": 1},)),)))
+        mistaken = CliRunner().invoke(cli, [*command[:-2], "w = 1", str(tmp_path)])
+        found.append(CliRunner().invoke(cli, command).exit_code)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as database:
+        rows = database.execute('SELECT id FROM "d.t" ORDER BY id').fetchall()
+
+    assert found == [0, 0, 0, 0]
+    assert (typo.exit_code, mistaken.exit_code) == (2, 2)
+    assert rows == [(1,), (2,)]

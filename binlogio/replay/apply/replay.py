@@ -18,9 +18,9 @@ from binlogio.options import Position
 from binlogio.replay.apply.coordinator import Coordinator
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
-from binlogio.replay.progress import STREAM_SOURCE, source_name
+from binlogio.replay.progress import STREAM_SOURCE, Progress, source_name
 from binlogio.replay.raw_groups import RawGroupSource
-from binlogio.replay.start_position import bounds_of, check_one_series, resumed_at, skip_to
+from binlogio.replay.start_position import EVERY_PLACE, bounds_of, check_one_series, resumed_at, skip_to
 from binlogio.replay.summary import ReplaySummary
 from binlogio.replay.targets import ReplayPlan
 from binlogio.replay.transactions import TransactionReader
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from binlogio.columnar.splits.skipped_events import SkippedEvent
     from binlogio.reader import BinlogReader
     from binlogio.replay.apply.worker_states import WorkerStates
-    from binlogio.replay.progress import Progress
     from binlogio.replay.start_position import Bounds, SkippedPart
     from binlogio.replay.steps import LoggedTransaction
     from binlogio.replay.targets import Target
@@ -116,7 +115,7 @@ def replay(
         progress = target.progress
     reader.definitions.know_cascades(target.cascades)
     place = bounds.start if resumed is None else resumed
-    skipped, begin = _skip(reader, place, progress)
+    whole, (skipped, begin) = reader.ahead(), _skip(reader, place, progress)
     last = len(logs) if bounds.stop is None else bounds.stop.number + 1
     first = place.number if progress.gtids is None else begin.number  # the heads list the GTIDs of logs before it
     summary.missing += check_series(logs[first:last], reader.keyring, ignore_missing_logs=ignore_missing_logs)
@@ -135,8 +134,8 @@ def replay(
     start = None if resumed is not None or begin == BEGINNING else Position(names[begin.number], begin.offset)
     chosen = replace(wanted, start=None, stop=None)
     is_stream = any(log.stream is not None for log in reader.logs)  # transactions of a pipe do not wait for others
-    if not is_stream and resumed is None:  # else the rows before may be those with the columns
-        _check_columns(reader, chosen, bounds, progress)
+    if not is_stream:
+        _check_columns(reader if resumed is None else whole, chosen, bounds, progress, is_resumed=resumed is not None)
     raw = target.raw
     if raw is not None and not wanted.is_partial and is_compiled():  # it takes whole transactions as bytes
         reader.read_by(
@@ -181,8 +180,12 @@ def replay(
     return summary
 
 
-def _check_columns(reader: BinlogReader, wanted: ReplayFilter, bounds: Bounds, progress: Progress) -> None:
+def _check_columns(
+    reader: BinlogReader, wanted: ReplayFilter, bounds: Bounds, progress: Progress, *, is_resumed: bool
+) -> None:
     """Check, before the first change, that a table with selected rows has the columns of the condition.
+
+    A replay that continues may have replayed the rows with the columns: it takes all rows of the given logs.
 
     Raises:
         ConditionError: there are selected rows, and no table has the columns, or their names are not known.
@@ -190,6 +193,8 @@ def _check_columns(reader: BinlogReader, wanted: ReplayFilter, bounds: Bounds, p
     rows = wanted.rows
     if rows is None or rows.found_columns:
         return
+    if is_resumed:
+        bounds, progress = EVERY_PLACE, Progress()
     with reader.ahead() as ahead:
         options: dict[str, Any] = {"tells_cascades": False, "ignore_missing_logs": True}
         transactions = TransactionReader(ahead, KeySource(ahead), wanted, None, bounds, progress, **options)

@@ -181,8 +181,7 @@ def command(files: tuple[str, ...], target_url: str, selection: Selection, readi
                 states=states,
             )
     _report(summary, reader)
-    if not summary.skipped_groups:  # else the rows before may be those with the columns
-        say_columns(wanted.rows)
+    say_columns(wanted.rows)
     if summary.lossy:
         say(
             f"{counted(summary.lossy, 'statement[s]')} changed values that do not fit the target; the first:"
