@@ -16,6 +16,7 @@ from binlogio import (
     EventFilter,
     Insert,
     Range,
+    ServerVariables,
     Statement,
     TableDefinition,
 )
@@ -198,3 +199,39 @@ def test_table_of_options_in_the_documentation_is_that_of_the_help() -> None:
 
     assert {name: options & selecting for name, options in found.items()} == expected
     assert [one.name for one in params if selecting.isdisjoint(one.opts)] == ["zone"]
+
+
+def test_rows_whose_columns_have_no_names_are_not_passed_over_in_silence(tmp_path: Path) -> None:
+    """Commands that write refuse; those that show say so, and end with 1. With definitions the rows are compared."""
+    table = TableDefinition("d", "t", (ColumnDefinition("id", "int"), ColumnDefinition("total", "int")), ("id",))
+    named = TableDefinition("d", "u", table.columns, ("id",))
+    variables = ServerVariables(binlog_row_metadata="MINIMAL")
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as writer, writer.session("d") as session:
+        session.execute(Statement("INSERT INTO t VALUES (1, 20)", changes=[Insert(table, [(1, 20)])]))
+        session.execute(Statement("INSERT INTO u VALUES (2, 30)", changes=[Insert(named, [(2, 30)])]))
+    log = str(tmp_path / "binlog.000001")
+    of_one, of_all = tmp_path / "one.sql", tmp_path / "all.sql"
+    of_one.write_text("CREATE TABLE d.u (id INT PRIMARY KEY, total INT);")
+    of_all.write_text(of_one.read_text() + "CREATE TABLE d.t LIKE d.u;")
+    where, skip = ("--where", "total > 10"), ("--on-statement", "skip")
+    doors = {
+        "dump": (1, ["dump", *where]),
+        "json": (1, ["dump", "--format", "json", *where]),
+        "stats": (1, ["stats", *where]),
+        "grep": (1, ["grep", "total > 10"]),
+        "copy": (2, ["copy", "-o", f"{tmp_path}/copy/", *where]),
+        "undo": (2, ["undo", *skip, "--format", "binlog", "-o", f"{tmp_path}/undo.000001", *where]),
+        "export": (2, ["export", "--format", "jsonl", "-o", f"{tmp_path}/export", *where]),
+    }
+    found = {}
+    for name, (_, arguments) in doors.items():
+        result = CliRunner().invoke(cli, [*arguments, "--table-definitions", str(of_one), log])
+        found[name] = result.exit_code
+        assert "d.t" in result.stderr, (name, result.output)
+    assert found == {name: code for name, (code, _) in doors.items()}
+    for name in ("dump", "stats", "grep", "export"):
+        result = CliRunner().invoke(cli, [*doors[name][1], "--table-definitions", str(of_all), log])
+        assert result.exit_code == 0, (name, result.stderr)
+    with pytest.raises(ConditionError, match="have no names"):
+        list(binlogio.read_tables(log, where="total > 10", definitions=of_one))
+    assert len(list(binlogio.read_tables(log, where="total > 10", definitions=of_all))) == 2
