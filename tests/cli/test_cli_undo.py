@@ -244,7 +244,7 @@ def test_later_changes_of_a_prepared_transaction_are_shown(tmp_path: Path, *, ro
         with made.session("d") as session:
             session.xa_commit(xid)
             session.execute(Statement("UPDATE", (Update(table, ((rows[1], rows[2]),)),)))
-        gtid = str(made.gtid_executed).replace("1-3", "2")
+        gtid = str(made.gtid_executed).partition(":")[0] + ":2"
     result = run("--include-gtids", gtid, "--preview", *sorted(tmp_path.glob("binlog.0*")))
 
     assert result.exit_code == 0, result.stderr
@@ -267,7 +267,7 @@ def test_later_statements_on_reversed_tables_are_shown(tmp_path: Path) -> None:
         with made.session("d") as session:
             session.execute(Statement.from_sql("ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a", "d", ()))
             session.execute(Statement.from_sql("CREATE TABLE u (id int PRIMARY KEY)", "d", ()))
-        gtid = str(made.gtid_executed).replace("1-4", "2")
+        gtid = str(made.gtid_executed).partition(":")[0] + ":2"
     logs = sorted(tmp_path.glob("binlog.0*"))
     results = [run("--include-gtids", gtid, *more, *logs) for more in ((), ("--preview",))]
 
