@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from binlogio.columnar.windows import Window
 from binlogio.constants import (
     BIG_EVENT_SIZE,
     CHECKSUM_SIZE,
@@ -32,6 +31,7 @@ from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
 from binlogio.storage.log_file import mariadb_decryptor_for
+from binlogio.storage.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,6 @@ from binlogio.archive.copy import COPY_ALL, LogCopier
 from binlogio.archive.event_batches import BEGINS, IS_OUTSIDE, EventBatch, LogEvents
 from binlogio.archive.group_editor import bare_event, parse_bare
 from binlogio.archive.read_check import ReadCheck, unreadable_text
-from binlogio.columnar.windows import Window
 from binlogio.constants import (
     BINLOG_MAGIC,
     EVENT_SIZE_BYTES,
@@ -46,6 +45,7 @@ from binlogio.series.log_head import known_heads
 from binlogio.series.progress import recognizer
 from binlogio.storage.index_file import log_name, log_number
 from binlogio.storage.log_file import LogFile
+from binlogio.storage.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

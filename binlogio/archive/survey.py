@@ -33,7 +33,6 @@ from binlogio.columnar.fallback import ROWS_TYPES
 from binlogio.columnar.walk.big_events import IN_PARTS, EventBytes
 from binlogio.columnar.walk.log_cursor import is_zero
 from binlogio.columnar.walk.table_plans import KnownPlan
-from binlogio.columnar.windows import Window
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, TruncatedEvent
@@ -54,6 +53,7 @@ from binlogio.series.gtid_history import GtidRun
 from binlogio.series.progress import recognizer
 from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.log_file import mariadb_decryptor_for
+from binlogio.storage.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,6 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.columnar.windows import Window
 from binlogio.constants import (
     BIG_EVENT_SIZE,
     CHECKSUM_SIZE,
@@ -43,6 +42,7 @@ from binlogio.format.event_starts import check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.gtid import GNO_END, NO_TAG, Gtid, MariadbGtid, Uuid
 from binlogio.reader import may_skip
+from binlogio.storage.windows import Window
 from binlogio.values.column import has_old_temporal
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ import pytest
 
 import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.constants import HEADER_SIZE, ColumnType, EventType
 from binlogio.events.base import ParseContext
 from binlogio.events.control import XidEvent
@@ -27,6 +26,7 @@ from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.rows.plan import resolve_plan
 from binlogio.selection.event_filter import EventFilter
 from binlogio.storage.compression import compress_zstd
+from binlogio.storage.windows import WINDOW_SIZE
 from both_kernels import KERNELS, records_by, tables_by
 from defined_logs import mapped, save, table
 from log_cases import table_map_of

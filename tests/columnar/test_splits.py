@@ -22,7 +22,6 @@ from binlogio.columnar.rows_reader import read_split
 from binlogio.columnar.splits.logged_statements import catalogue_logs
 from binlogio.columnar.splits.split_bounds import split_bounds
 from binlogio.columnar.walk.log_walk import LogWalk
-from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.constants import BINLOG_MAGIC, HEADER_SIZE, EventType, HeaderFlag
 from binlogio.errors import ChecksumMismatch
 from binlogio.events.base import ParseContext
@@ -40,6 +39,7 @@ from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.storage.compression import compress_zstd
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile, mariadb_decryptor_for
+from binlogio.storage.windows import WINDOW_SIZE
 from both_kernels import KERNELS, kernel_set_to
 from corpus import FIXTURES, MARIADB, MYSQL
 from defined_logs import mapped, table

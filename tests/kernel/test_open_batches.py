@@ -10,8 +10,8 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, ServerVariables, TableDefinition
-from binlogio.columnar.windows import WINDOW_SIZE
 from binlogio.implementation import is_compiled
+from binlogio.storage.windows import WINDOW_SIZE
 from binlogio.writer.batches import BatchChange, BatchSession
 
 pytestmark = pytest.mark.skipif(not is_compiled(), reason="windows are the kernel's")

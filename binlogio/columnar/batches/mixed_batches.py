@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from binlogio.columnar.batches.refusals import RowsPart
     from binlogio.columnar.batches.row_batcher import TableBatch
     from binlogio.columnar.record_types import RowSelection
-    from binlogio.columnar.windows import Window
     from binlogio.events.base import EventHeader
     from binlogio.rows.plan import TablePlan
+    from binlogio.storage.windows import Window
 
 _BATCH_BYTES: Final = 64 << 20  # bytes of values in one batch
 

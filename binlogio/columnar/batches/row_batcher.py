@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_scanner import EventScanner, ImagePlan
     from binlogio.columnar.record_types import RowSelection
-    from binlogio.columnar.windows import Window
     from binlogio.events.base import EventHeader
     from binlogio.rows.plan import TablePlan
+    from binlogio.storage.windows import Window
 
     TableBatch = tuple[str, pa.RecordBatch]
     """Table name (`schema.table`, or "" for rows of all tables) and a batch of its rows."""

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from binlogio.columnar.batches.refusals import RowsPart
     from binlogio.columnar.batches.row_batcher import TableBatch
     from binlogio.columnar.record_types import RowSelection
-    from binlogio.columnar.windows import Window
     from binlogio.events.base import EventHeader
     from binlogio.rows.plan import TablePlan
+    from binlogio.storage.windows import Window
 
     Place = tuple[int, int, int]  # number of a rows event, and row and byte in it
 

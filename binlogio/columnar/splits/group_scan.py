@@ -10,7 +10,6 @@ from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from binlogio.columnar.splits.split_bounds import group_around, is_one_piece
-from binlogio.columnar.windows import Window, least_for
 from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS, HEADER_SIZE, TYPE_CODE_AT
 from binlogio.errors import BinlogError, BinlogFormatError, PositionError
 from binlogio.format.event_starts import check_event_start
@@ -18,6 +17,7 @@ from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
+from binlogio.storage.windows import Window, least_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

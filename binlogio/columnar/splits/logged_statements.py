@@ -10,7 +10,6 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.windows import WINDOW_SIZE, Window, least_for
 from binlogio.constants import (
     BINLOG_MAGIC,
     CHECKSUM_SIZE,
@@ -38,6 +37,7 @@ from binlogio.series.identity import log_identity, log_size
 from binlogio.series.log_head import head_frames
 from binlogio.series.progress import LogProgress, recognizer
 from binlogio.storage.index_file import log_number
+from binlogio.storage.windows import WINDOW_SIZE, Window, least_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

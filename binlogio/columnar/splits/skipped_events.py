@@ -10,7 +10,6 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.columnar.windows import Window, least_for
 from binlogio.constants import CHECKSUM_SIZE, GROUP_STARTS, EventType
 from binlogio.errors import BinlogError
 from binlogio.events.base import parse_header
@@ -20,6 +19,7 @@ from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.implementation import is_compiled
 from binlogio.reader import may_skip
 from binlogio.storage.log_file import mariadb_decryptor_for
+from binlogio.storage.windows import Window, least_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

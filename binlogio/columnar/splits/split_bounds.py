@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from binlogio.columnar.windows import Window
 from binlogio.constants import (
     EVENT_SIZE_BYTES,
     GROUP_STARTS,
@@ -22,6 +21,7 @@ from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.base import has_right_checksum
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
+from binlogio.storage.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

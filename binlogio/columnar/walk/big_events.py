@@ -16,7 +16,6 @@ from binlogio._kernel.primitives import crc32_of
 from binlogio.columnar.batches.refusals import refuse_event, refuse_payload, unreadable
 from binlogio.columnar.fallback import ROWS_TYPES
 from binlogio.columnar.walk.log_cursor import event_size, reader_of
-from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, ChecksumMismatch
 from binlogio.events import codec_for
@@ -26,6 +25,7 @@ from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame
 from binlogio.rows.image import decode_rows
 from binlogio.storage.compression import decompress_zstd, open_zstd
+from binlogio.storage.windows import WINDOW_SIZE, Window
 
 if TYPE_CHECKING:
     from binlogio.columnar.batches.row_batcher import RowBatcher, TableBatch

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel.primitives import crc32_of
-from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.constants import (
     BIG_EVENT_SIZE,
     BINLOG_MAGIC,
@@ -23,6 +22,7 @@ from binlogio.errors import ChecksumMismatch
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import ParseContext, build_header, event_name
 from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail, check_event_size
+from binlogio.storage.windows import WINDOW_SIZE, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,7 +21,6 @@ from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents
 from binlogio.columnar.walk.log_cursor import DESCRIPTION_SIZE, LogCursor, is_zero
 from binlogio.columnar.walk.read_ahead import TransactionEnds
 from binlogio.columnar.walk.table_plans import KnownPlan, KnownPlans
-from binlogio.columnar.windows import NO_END, WINDOW_SIZE
 from binlogio.constants import (
     EVENT_SIZE_BYTES,
     HEADER_SIZE,
@@ -40,6 +39,7 @@ from binlogio.format.splits import Split
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
+from binlogio.storage.windows import NO_END, WINDOW_SIZE
 
 if TYPE_CHECKING:
     from binlogio._kernel.event_scanner import ImagePlan

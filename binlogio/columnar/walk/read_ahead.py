@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from binlogio.columnar.walk.log_cursor import reader_of
-from binlogio.columnar.windows import WINDOW_SIZE, Window
 from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.storage.windows import WINDOW_SIZE, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
