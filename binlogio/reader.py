@@ -638,12 +638,9 @@ class BinlogReader:
             PositionError: no event starts there.
         """
         check_start(opened, start, before, file=self._file)
-        framer = EventFramer(verify_checksum=self._options.verify_checksum, context=before.context, offset=start)
-        framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
-        framer.position_shift = before.position_shift
         stream: SeekableByteStream = opened.stream  # type: ignore[assignment]
         stream.seek(start)
-        return framer
+        return before.at(start)
 
     def _close_file(self) -> None:
         if self._opened is not None:

@@ -168,10 +168,8 @@ class LogEvents:
 
         `position_shift` is log_pos of that event minus its end offset in this file, modulo 2**32.
         """
-        before = self._framer
         self._window.go_to(offset, self._opened)
-        self._framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=offset)
-        self._framer.in_use, self._framer.position_shift = before.in_use, position_shift
+        self._framer = self._framer.at(offset, position_shift)
         self._place = 0
 
     @property
@@ -270,9 +268,7 @@ class LogEvents:
             if is_cut:  # read the rest of the incomplete group together with its start
                 window.fill(window.held + 1)
         if window.offset > start:
-            framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=window.offset)
-            framer.in_use, framer.position_shift = before.in_use, before.position_shift
-            self._framer = framer
+            self._framer = before.at(window.offset)
 
     def _single(self, frame: EventFrame) -> EventBatch:
         """Return a batch of one event; its group is tracked in Python."""

@@ -187,10 +187,7 @@ class _Events:
 
     def pass_to(self, offset: int, shift: int | None) -> None:
         """Continue with the event at `offset`. `shift` is log_pos minus end of the event before it, if known."""
-        before = self._framer
-        self._framer = EventFramer(verify_checksum=False, context=before.context, offset=offset)
-        self._framer.in_use, self._framer.is_relay_log = before.in_use, before.is_relay_log
-        self._framer.position_shift = before.position_shift if shift is None else shift
+        self._framer = self._framer.at(offset, shift)
 
     def take(self, events: bytes | memoryview) -> None:
         """Parse whole events.

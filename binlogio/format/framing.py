@@ -13,7 +13,7 @@ Binlog_event_data_istream::read_event_header.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -223,6 +223,31 @@ class EventFramer:
         """Mark the end of the stream. `skipped` is the number of bytes of the last event that were not fed."""
         self._finished = True
         self._skipped = skipped
+
+    def at(self, offset: int, position_shift: int | None = None, *, has_positions: bool = True) -> EventFramer:
+        """Return a framer of the same file that continues at `offset`, where an event begins in the current format.
+
+        `position_shift` is that of the event before `offset`; None if it is the same as here. Without `has_positions`,
+        the log_pos of the events is not compared.
+        """
+        framer = EventFramer(
+            verify_checksum=self._verify_checksum,
+            context=self.context,
+            offset=offset,
+            decryptor_for=self._decryptor_for,
+            has_positions=has_positions and self._has_positions,
+        )
+        framer.in_use, framer.is_relay_log = self.in_use, self.is_relay_log
+        framer.position_shift = self.position_shift if position_shift is None else position_shift
+        return framer
+
+    def frames(self, feed: Callable[[EventFramer], object]) -> Iterator[EventFrame]:
+        """Yield the frames up to the end of the stream. `feed` passes the next bytes to the framer, or finishes it."""
+        while (frame := self.next_frame()) is not Framing.END:
+            if isinstance(frame, EventFrame):
+                yield frame
+            else:
+                feed(self)
 
     def next_frame(self) -> EventFrame | Framing:
         """Return the frame of the next event.

@@ -628,11 +628,7 @@ class RawGroupSource:
 
     def _catch_up(self, position_shift: int) -> None:
         """Replace the framer by one with the same context at the offset of the window."""
-        before = self.framer
-        framer = EventFramer(verify_checksum=self._verifies, context=before.context, offset=self._window.offset)
-        framer.in_use, framer.is_relay_log = before.in_use, before.is_relay_log
-        framer.position_shift = position_shift
-        self.framer, self._is_behind = framer, False
+        self.framer, self._is_behind = self.framer.at(self._window.offset, position_shift), False
 
     # ------------------------------------------------------------------------------------------------ raw groups
 

@@ -15,6 +15,7 @@ from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from binlogio.format.framing import EventFramer
     from binlogio.storage.log_file import OpenedLog
 
 WINDOW_SIZE: Final = 1 << 20  # fits the CPU cache of a core
@@ -110,6 +111,15 @@ class Window:
             if count == room and self.held >= least:
                 break
         return self.held >= least
+
+    def feed(self, framer: EventFramer, most: int = NO_END) -> None:
+        """Pass up to `most` of the next bytes to a framer, or finish it at the end of the log."""
+        if self.fill():
+            count = min(self.held, most)
+            framer.feed(self.view[:count])
+            self.take(count)
+        else:
+            framer.finish()
 
     @property
     def is_a_file(self) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from binlogio.columnar.parallel.part_definitions import PartDefinitions
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.table_plans import KnownPlans
-from binlogio.format.framing import EventFrame, EventFramer, Framing
+from binlogio.format.framing import EventFramer
 from binlogio.implementation import is_compiled
 from binlogio.schema.source import DefinitionSource
 from binlogio.series.progress import recognizer
@@ -107,7 +107,7 @@ class LogPartReader:
         framer = self._framer = EventFramer(
             verify_checksum=self._selection.verify_checksum, decryptor_for=decryptor_for, limits=self._selection.limits
         )
-        return lambda _: read_frames(log.name, _frames(opened, framer), self._selection, self._definitions)
+        return lambda _: read_frames(log.name, framer.frames(opened.feed), self._selection, self._definitions)
 
     @property
     def in_use(self) -> bool:
@@ -133,14 +133,6 @@ class LogPartReader:
         if self._walk is not None:
             self._walk.close()
         self._log = self._opened = self._read = self._walk = self._framer = None
-
-
-def _frames(opened: OpenedLog, framer: EventFramer) -> Iterator[EventFrame]:
-    while (frame := framer.next_frame()) is not Framing.END:
-        if isinstance(frame, EventFrame):
-            yield frame
-        else:
-            opened.feed(framer)
 
 
 class NumberedReader:

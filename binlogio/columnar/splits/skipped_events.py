@@ -15,7 +15,7 @@ from binlogio.errors import BinlogError
 from binlogio.events.base import parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import POST_HEADER, sizes_before_sql
-from binlogio.format.framing import EventFrame, EventFramer, Framing
+from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
 from binlogio.reader import may_skip
 from binlogio.storage.log_file import mariadb_decryptor_for
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
 
-_CHUNK_SIZE: Final = 1 << 20
 _LOOKED_INTO: Final = (
     EventType.QUERY_EVENT,
     EventType.QUERY_COMPRESSED_EVENT,
@@ -88,7 +87,7 @@ def skipped_events(
     opened = log.open(keyring)
     try:
         framer = EventFramer(verify_checksum=False, decryptor_for=mariadb_decryptor_for(keyring))
-        for frame in _frames(opened, framer):
+        for frame in framer.frames(opened.feed):
             if frame.header.type_code in also or _is_shown(frame.header.type_code, frame.body, 0):
                 header = frame.header
                 yield SkippedEvent(header.type_code, header.offset, frame.end, b"", frame.context, frame)
@@ -100,18 +99,6 @@ def skipped_events(
         raise
     finally:
         opened.close()
-
-
-def _frames(opened: OpenedLog, framer: EventFramer) -> Iterator[EventFrame]:
-    while (frame := framer.next_frame()) is not Framing.END:
-        if isinstance(frame, EventFrame):
-            yield frame
-            continue
-        data = opened.read(_CHUNK_SIZE)
-        if data:
-            framer.feed(data)
-        else:
-            framer.finish()
 
 
 def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:

@@ -206,16 +206,7 @@ class LogCursor:
 
     def judge(self, offset: int) -> EventFramer:
         """Return a framer that continues at `offset`, to raise the error for the bytes there."""
-        framer = EventFramer(
-            verify_checksum=self._selection.verify_checksum,
-            context=self.context,
-            offset=offset,
-            decryptor_for=self._decryptor_for,
-            has_positions=not self.is_decrypted,
-        )
-        framer.in_use, framer.is_relay_log = self.framer.in_use, self.framer.is_relay_log
-        framer.position_shift = self._router.position_shift
-        return framer
+        return self.framer.at(offset, self._router.position_shift, has_positions=not self.is_decrypted)
 
     def _framer_here(self) -> EventFramer:
         return self.framer if self.framer.offset == self.window.offset else self.judge(self.window.offset)
@@ -264,16 +255,8 @@ class LogCursor:
 
     def frames_left(self) -> Iterator[EventFrame]:
         """Yield the frames from the window's start to the end of the log, for the construct parser."""
-        window, framer = self.window, self.framer
-        while (frame := framer.next_frame()) is not Framing.END:
-            if isinstance(frame, EventFrame):
-                yield frame
-            elif window.fill():
-                framer.feed(bytes(window.view))
-                window.take(window.held)
-            else:
-                framer.finish()
-        self.torn_tail = framer.torn_tail
+        yield from self.framer.frames(self.window.feed)
+        self.torn_tail = self.framer.torn_tail
 
 
 def event_size(view: memoryview) -> int:

@@ -219,8 +219,7 @@ class _LogScan:
         )
         self._skip_from = end if end - framer.offset > READ_SIZE else end + PAUSE_SIZE
         if end > framer.offset:
-            self.framer = EventFramer(context=context, offset=end)
-            self.framer.in_use = framer.in_use
+            self.framer = framer.at(end)
             self._read_up_to = self.valid_size = end
 
     def _finish(self) -> bool:
