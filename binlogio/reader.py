@@ -76,8 +76,9 @@ GroupT_co = TypeVar("GroupT_co", bound=WholeGroup, covariant=True)
 class GroupSource(Protocol[GroupT_co]):
     """Reads logs for a reader, as frames and event groups."""
 
-    framer: EventFramer
-    """The framer of the last frame; its context is the format of the groups after this frame."""
+    @property
+    def framer(self) -> EventFramer:
+        """The framer of the last frame; its context is the format of the groups after this frame."""
 
     def items(self, opened: OpenedLog, framer: EventFramer, start: int | None) -> Iterator[EventFrame | GroupT_co]:
         """Yield the frames and groups of a log; with `start`, the format description and then those from `start` on."""

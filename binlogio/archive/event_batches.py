@@ -19,19 +19,18 @@ from binlogio.constants import (
     EVENT_SIZE_BYTES,
     GROUP_STARTS,
     HEADER_SIZE,
-    TYPE_CODE_AT,
     EventType,
 )
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import build_header
 from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent
-from binlogio.format.framing import EventFrame, EventFramer, Framing, TornTail
+from binlogio.format.framing import EventFrame, EventFramer, TornTail
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
+from binlogio.storage.event_stream import EventStream
 from binlogio.storage.log_file import mariadb_decryptor_for
-from binlogio.storage.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,14 +100,13 @@ class LogEvents:
         self, log: LogFile, options: ReadOptions = DEFAULT_READ_OPTIONS, keyring: Keyring | None = None
     ) -> None:
         self.name = log.name  # in messages
-        self._verifies = options.verify_checksum
         self._opened = log.open(keyring)
-        self._window = Window(self._opened.read, readinto=self._opened.readinto)
-        self._framer = EventFramer(
+        framer = EventFramer(
             verify_checksum=options.verify_checksum,
             decryptor_for=mariadb_decryptor_for(keyring),
             limits=options.limits,
         )
+        self._stream = EventStream(self._opened, framer, verify=options.verify_checksum)
         self._place = 0
         self._tracker = GroupTracker()
         try:
@@ -128,17 +126,17 @@ class LogEvents:
     @property
     def context(self) -> ParseContext:
         """The context in which the events are parsed."""
-        return self._framer.context
+        return self._stream.framer.context
 
     @property
     def in_use(self) -> bool:
         """True if the flag BINLOG_IN_USE of the log is set."""
-        return self._framer.in_use
+        return self._stream.framer.in_use
 
     @property
     def torn_tail(self) -> TornTail | None:
         """The incomplete event at the end of a log in use."""
-        return self._framer.torn_tail
+        return self._stream.framer.torn_tail
 
     @property
     def is_open(self) -> bool:
@@ -147,7 +145,7 @@ class LogEvents:
 
     def close(self) -> None:
         """Close the log."""
-        self._window.close()
+        self._stream.close()
         self._opened.close()
 
     def batches(self) -> Iterator[EventBatch]:
@@ -168,53 +166,34 @@ class LogEvents:
 
         `position_shift` is log_pos of that event minus its end offset in this file, modulo 2**32.
         """
-        self._window.go_to(offset, self._opened)
-        self._framer = self._framer.at(offset, position_shift)
+        self._stream.go_to(offset, position_shift)
         self._place = 0
 
     @property
     def can_seek(self) -> bool:
         """True if `go_to` is possible: the log is a plain file, and its events are not encrypted."""
-        return self._opened.seekable and not self._framer.decrypts
+        return self._opened.seekable and not self._stream.framer.decrypts
 
     def _first_frame(self) -> EventFrame:
-        frame = self._next_frame()
-        if frame is None or self._framer.is_relay_log:
+        frame = self._stream.frame()
+        if frame is None or self._stream.framer.is_relay_log:
             raise _not_copied("a relay log, whose positions are those of another server's log")
         context = frame.context
         if context.binlog_version != BINLOG_VERSION or context.header_size != HEADER_SIZE or context.permutation:
             raise _not_copied("a log whose events do not have the headers of servers from 5.0 on")
         return frame
 
-    def _next_frame(self) -> EventFrame | None:
-        """Return the next event; the framer is fed only the bytes that it needs."""
-        framer, window = self._framer, self._window
-        while not isinstance(frame := framer.next_frame(), EventFrame):
-            if frame is Framing.END:
-                return None
-            if not window.held:
-                window.fill()
-            needed = framer.needed
-            is_tail = needed == 1 and framer.buffered >= HEADER_SIZE  # zero bytes: the framer checks all of them
-            count = window.held if is_tail else min(needed, window.held)
-            if count:
-                framer.feed(window.view[:count])
-                window.take(count)
-            else:
-                framer.finish()
-        return frame
-
     def _batches(self) -> Iterator[EventBatch]:
         is_quick = is_compiled()
         if self.context.is_mariadb:  # the next event may be START_ENCRYPTION
-            frame = self._next_frame()
+            frame = self._stream.frame()
             if frame is None:
                 return
             yield self._single(frame)
         while True:
-            if is_quick and not self._framer.decrypts:
+            if is_quick and self._stream.has_headers:
                 yield from self._indexed()
-            frame = self._next_frame()
+            frame = self._stream.frame()
             if frame is None:
                 return
             if frame.header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
@@ -225,50 +204,39 @@ class LogEvents:
 
     def _indexed(self) -> Iterator[EventBatch]:
         """Yield batches indexed by the kernel, up to an event for the framer: damaged, incomplete or very large."""
-        from binlogio._kernel.event_scanner import group_edges, scan_headers  # noqa: PLC0415 - the kernel is optional
+        from binlogio._kernel.event_scanner import group_edges  # noqa: PLC0415 - the kernel is optional
 
-        window, before = self._window, self._framer
-        start, checksum = window.offset, before.context.has_checksum
-        while window.fill(HEADER_SIZE) or window.held:
-            view, offset = window.view, window.offset
-            try:
-                index = scan_headers(view, offset, checksum=checksum, verify=self._verifies)
-            except BinlogError as exc:
-                view = view[: (exc.offset or offset) - offset]
-                index = scan_headers(view, offset, checksum=checksum, verify=False)
-            if not len(index):
-                if window.held < HEADER_SIZE or window.view[TYPE_CODE_AT] == EventType.FORMAT_DESCRIPTION_EVENT:
-                    break
+        stream, window, checksum = self._stream, self._stream.window, self.context.has_checksum
+        while window.fill(HEADER_SIZE):
+            found = stream.headers()
+            if not found.codes:
                 size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little")
-                if window.held >= size or size > BIG_EVENT_SIZE or not window.fill(size):
-                    break
+                if found.stops or window.held >= size or size > BIG_EVENT_SIZE or not window.fill(size):
+                    return
                 continue
-            self._place, edges = group_edges(view, index, offset, self._place, checksum=checksum)
-            starts = np.frombuffer(memoryview(index.offset), np.int64)
-            sizes = np.frombuffer(memoryview(index.event_size), np.uint32)
-            log_pos = np.frombuffer(memoryview(index.log_pos), np.uint32)
+            self._place, edges = group_edges(found.view, found.index, found.offset, self._place, checksum=checksum)
+            starts, sizes = np.frombuffer(found.offsets, np.int64), np.frombuffer(found.sizes, np.uint32)
+            log_pos = np.frombuffer(found.log_pos, np.uint32)
             is_placed = (((starts + sizes) & _LOW_BITS) == log_pos) | (log_pos == 0)
             batch = EventBatch(
-                data=view[: index.end - offset],
-                offset=offset,
-                starts=starts - offset,
+                data=found.view[: found.end - found.offset],
+                offset=found.offset,
+                starts=starts - found.offset,
                 sizes=sizes,
-                codes=np.frombuffer(memoryview(index.type_code), np.uint8),
+                codes=np.frombuffer(found.codes, np.uint8),
                 edges=np.frombuffer(edges, np.uint8),
                 is_placed=bool(is_placed.all()),
             )
             ends = np.flatnonzero(batch.edges & (ENDS | IS_OUTSIDE))
             whole = int(ends[-1]) + 1 if len(ends) else 0  # events up to the end of the last group
-            is_cut = 0 < whole < len(starts) and index.end - int(starts[whole]) <= _MOST_LEFT
+            is_cut = 0 < whole < len(starts) and found.end - int(starts[whole]) <= _MOST_LEFT
             if is_cut:
                 batch, self._place = batch.first(whole), 0
-            size = len(batch.data)
+            end = batch.offset + len(batch.data)
             yield batch
-            window.take(size)
+            stream.pass_to(end, found.position_shift)
             if is_cut:  # read the rest of the incomplete group together with its start
                 window.fill(window.held + 1)
-        if window.offset > start:
-            self._framer = before.at(window.offset)
 
     def _single(self, frame: EventFrame) -> EventBatch:
         """Return a batch of one event; its group is tracked in Python."""

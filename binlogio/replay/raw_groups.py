@@ -16,7 +16,6 @@ Source: sql/sql_binlog.cc, mysql_client_binlog_statement; sql/log_event.cc, Rows
 
 from __future__ import annotations
 
-import re
 import struct
 from binascii import b2a_base64
 from bisect import bisect_left
@@ -24,7 +23,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.constants import (
-    BIG_EVENT_SIZE,
     CHECKSUM_SIZE,
     HEADER_SIZE,
     EventType,
@@ -39,10 +37,10 @@ from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.mariadb import MariadbGtidFlag
 from binlogio.events.query import POST_HEADER, QueryEvent
 from binlogio.format.event_starts import check_start, no_event_at
-from binlogio.format.framing import EventFrame, EventFramer, Framing
+from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.gtid import GNO_END, NO_TAG, Gtid, MariadbGtid, Uuid
 from binlogio.reader import may_skip
-from binlogio.storage.windows import Window
+from binlogio.storage.event_stream import EventStream, Headers
 from binlogio.values.column import has_old_temporal
 
 if TYPE_CHECKING:
@@ -106,33 +104,42 @@ _NOT_RAW: Final = (
 )
 
 
-def _codes(*codes: int) -> bytes:
-    return b"[" + b"".join(re.escape(bytes((code,))) for code in codes) + b"]"
-
-
-_MYSQL: Final = _codes(EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
-_MARIADB: Final = _codes(EventType.MARIADB_GTID_EVENT)
-_BEGIN: Final = _codes(EventType.QUERY_EVENT)
-_END: Final = _codes(EventType.XID_EVENT, EventType.QUERY_EVENT)
+_ENDS: Final = (EventType.XID_EVENT, EventType.QUERY_EVENT)
 
 
 class _Grammar:
-    """The grammar of raw groups, as regular expressions over type codes.
+    """The types of the events of raw groups.
 
-    `whole` matches a complete group; `part` matches the beginning of a group up to the end of the codes. `rows` are the
-    types of rows events with supported post-headers. `first_change` is the number of events before the first change.
+    `heads` are the types of the events before the first change, `rows` the types of rows events with supported
+    post-headers, `changes` those between the heads and the end.
     """
 
     def __init__(self, rows: frozenset[int], *, is_mariadb: bool) -> None:
-        changes = _codes(*rows, *_TEXTS, _TABLE_MAP) + b"*"
         self.rows: Final = rows
-        self.first_change: Final = 1 if is_mariadb else 2
-        if is_mariadb:
-            whole, part = _MARIADB + changes + _END, _MARIADB + changes + rb"\Z"
-        else:
-            whole, part = _MYSQL + _BEGIN + changes + _END, _MYSQL + b"(?:" + _BEGIN + changes + rb")?\Z"
-        self.whole: Final = re.compile(whole, re.DOTALL)
-        self.part: Final = re.compile(part, re.DOTALL)
+        self.changes: Final = frozenset((*rows, *_TEXTS, _TABLE_MAP))
+        self.heads: Final[tuple[tuple[EventType, ...], ...]] = (
+            ((EventType.MARIADB_GTID_EVENT,),)
+            if is_mariadb
+            else ((EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT), (EventType.QUERY_EVENT,))
+        )
+
+    def size_of(self, codes: bytes, first: int) -> int | None:
+        """Return the number of events of the raw group that begins with event `first`.
+
+        0: the group may continue after `codes`. None: it is no raw group.
+        """
+        at = first
+        for kinds in self.heads:
+            if at == len(codes):
+                return 0
+            if codes[at] not in kinds:
+                return None
+            at += 1
+        while at < len(codes) and codes[at] in self.changes:
+            at += 1
+        if at == len(codes):
+            return 0
+        return at + 1 - first if codes[at] in _ENDS else None
 
     @classmethod
     def of(cls, context: ParseContext) -> _Grammar | None:
@@ -313,69 +320,19 @@ def _without_checksum(view: memoryview, at: int, size: int, checksum_size: int) 
     return b"".join((view[at : at + 9], size.to_bytes(4, "little"), view[at + 13 : at + size]))
 
 
-class _Index:
-    """The headers of the complete events in a window, from `offset` on; `stops` is True if an invalid event follows."""
-
-    def __init__(self, view: memoryview, offset: int, context: ParseContext, *, verify: bool) -> None:
-        from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - there may be none
-
-        self.stops = False
-        checksum = context.has_checksum
-        try:
-            found = scan_headers(view, offset, checksum=checksum, verify=verify)
-        except BinlogError as exc:
-            self.stops = True
-            good = view[: (exc.offset or offset) - offset]
-            found = scan_headers(good, offset, checksum=checksum, verify=False)
-        offsets = memoryview(found.offset).cast("q").tolist()
-        sizes = memoryview(found.event_size).cast("I").tolist()
-        count = _count_of_sure(offsets, sizes, memoryview(found.log_pos).cast("I"), context)
-        self.stops = self.stops or count < len(sizes)
-        self.offsets: Final[list[int]] = offsets[:count]
-        self.sizes: Final[list[int]] = sizes[:count]
-        self.codes: Final = bytes(memoryview(found.type_code)[:count])
-        self.offset: Final = offset
-        self.end: Final = self.offsets[-1] + self.sizes[-1] if count else offset
-        rest = view[self.end - offset :]
-        self.stops |= len(rest) >= HEADER_SIZE and not _may_continue(rest, self.end, context)
-
-    def number_of(self, offset: int) -> int | None:
-        """Return the number of the event that starts at `offset`, or None."""
-        number = bisect_left(self.offsets, offset)
-        return number if number < len(self.offsets) and self.offsets[number] == offset else None
-
-
-def _count_of_sure(offsets: list[int], sizes: list[int], log_pos: memoryview, context: ParseContext) -> int:
-    """Return the number of events before the first event whose size the framer may refuse."""
-    limit = context.limits.event_size
-    sure = min(BIG_EVENT_SIZE, limit)
-    if max(sizes, default=0) > sure:
-        for at, size in enumerate(sizes):
-            if size > limit or (size > sure and log_pos[at] not in (0, offsets[at] + size & 0xFFFFFFFF)):
-                return at
-    return len(sizes)
-
-
-def _may_continue(header: memoryview, offset: int, context: ParseContext) -> bool:
-    """Return whether the header of an incomplete event allows it in a raw group."""
-    size, log_pos = int.from_bytes(header[9:13], "little"), int.from_bytes(header[13:17], "little")
-    is_sure = size <= BIG_EVENT_SIZE or log_pos in (0, (offset + size) & 0xFFFFFFFF)
-    return header[4] != EventType.FORMAT_DESCRIPTION_EVENT and is_sure and size <= context.limits.event_size
-
-
-def _walk(window: Window, context: ParseContext, *, verify: bool) -> Iterator[tuple[int, int, bytes]]:
-    """Yield type code, offset and bytes (without checksum) of the events of a window, and move the window."""
-    checksum_size = CHECKSUM_SIZE * context.has_checksum
+def _walk(stream: EventStream) -> Iterator[tuple[int, int, bytes]]:
+    """Yield type code, offset and bytes (without checksum) of the events of a stream, up to one for the framer."""
+    window, checksum_size = stream.window, CHECKSUM_SIZE * stream.framer.context.has_checksum
     while window.fill(HEADER_SIZE):
-        index = _Index(window.view, window.offset, context, verify=verify)
-        if not index.codes:
-            if index.stops or window.held > MOST_HELD_BYTES or not window.fill(window.held + 1):
+        found = stream.headers()
+        if not found.codes:
+            if found.stops or window.held > MOST_HELD_BYTES or not window.fill(window.held + 1):
                 return
             continue
-        view, base = window.view, window.offset
-        for code, offset, size in zip(index.codes, index.offsets, index.sizes, strict=True):
+        view, base = found.view, found.offset
+        for code, offset, size in zip(found.codes, found.offsets, found.sizes, strict=True):
             yield code, offset, _without_checksum(view, offset - base, size, checksum_size)
-        window.take(index.end - base)
+        stream.pass_to(found.end)
 
 
 class _Reread:
@@ -394,11 +351,11 @@ class _Reread:
     def __iter__(self) -> Iterator[RawStatement]:
         statements = _Statements(self._most_bytes, lambda _: _MappedTable(("", ""), None))
         opened = self._log.open(self._keyring)
-        window = Window(opened.read, readinto=opened.readinto)
+        stream = EventStream(opened, EventFramer(context=self._context), verify=False)
         try:
-            window.go_to(self._start, opened)
+            stream.go_to(self._start)
             end = self._start
-            for code, offset, event in _walk(window, self._context, verify=False):
+            for code, offset, event in _walk(stream):
                 end = offset + len(event) + CHECKSUM_SIZE * self._context.has_checksum
                 if code == _TABLE_MAP:
                     statements.add_map(event)
@@ -409,7 +366,7 @@ class _Reread:
         except _NotRaw:
             end = -1
         finally:
-            window.close()
+            stream.close()
             opened.close()
         if end != self._end:
             raise BinlogFormatError("the log has changed since it was read", file=self._log.name, offset=self._start)
@@ -531,7 +488,6 @@ class RawGroupSource:
         tells_cascades: bool = True,
         held_bytes: int = MOST_HELD_BYTES,
     ) -> None:
-        self.framer = EventFramer()
         self._reader = reader
         self._is_mariadb = is_mariadb
         self._most_bytes = most_bytes
@@ -541,12 +497,14 @@ class RawGroupSource:
         self._names: dict[bytes, _MappedTable] = {}
         self._cascading: dict[TableName, bool] = {}
         self._heads = _Heads()
-        self._is_behind = False  # whether raw groups were read after the position of the framer
-        self._position_shift = 0
         self._judged: ParseContext | None = None
         self._grammar: _Grammar | None = None
-        self._is_typed = False
-        self._index: _Index | None = None
+        self._headers: Headers | None = None
+
+    @property
+    def framer(self) -> EventFramer:
+        """The framer of the last frame; its context is the format of the groups after this frame."""
+        return self._stream.framer
 
     def items(self, opened: OpenedLog, framer: EventFramer, start: int | None) -> Iterator[EventFrame | RawGroup]:
         """Yield frames and raw groups; with `start`, the format description and then those from offset `start` on.
@@ -554,31 +512,31 @@ class RawGroupSource:
         Raises:
             PositionError: no event starts at `start`.
         """
-        self.framer, self._opened = framer, opened
-        self._is_behind, self._is_typed, self._index = False, False, None
-        self._window = Window(opened.read, readinto=opened.readinto)
+        self._opened, self._headers = opened, None
+        self._stream = EventStream(opened, framer, verify=self._verifies)
         self._forget_tables()
         try:
-            yield from self._items(start)
+            yield from self._items(self._stream, start)
         finally:
-            self._window.close()
+            self._stream.close()
 
     def _forget_tables(self) -> None:
         self._names.clear()
         self._cascading.clear()
 
-    def _items(self, start: int | None) -> Iterator[EventFrame | RawGroup]:
+    def _items(self, stream: EventStream, start: int | None) -> Iterator[EventFrame | RawGroup]:
         last = 0
         while True:
-            group = self._group() if start is None or self._window.offset >= start else None
+            group = self._group() if start is None or stream.window.offset >= start else None
             if group is not None:
                 last = group.offset
                 yield group
                 continue
-            frame = self._frame()
+            frame = stream.frame()
+            framer = stream.framer
             if frame is None:
-                if start is not None and self.framer.offset < start:
-                    raise no_event_at(start, self.framer.offset, is_end=True)
+                if start is not None and framer.offset < start:
+                    raise no_event_at(start, framer.offset, is_end=True)
                 return
             offset = frame.header.offset
             if start is not None and last < start < offset:
@@ -588,47 +546,9 @@ class RawGroupSource:
                 yield frame
             if frame.header.type_code in _MAY_HAVE_DDL:
                 self._cascading.clear()
-            framer = self.framer
             if start is not None and framer.offset < start and self._opened.seekable and may_skip(framer, frame):
                 check_start(self._opened, start, framer, file=self._reader.position.file)
-                self._window.go_to(start, self._opened)
-                self._catch_up(framer.position_shift)
-
-    # ----------------------------------------------------------------------------------------------- typed events
-
-    def _frame(self) -> EventFrame | None:
-        """Return the next event as a frame; None at the end. Passes no more bytes to the framer than it needs."""
-        window = self._window
-        if self._is_behind:
-            self._catch_up(self._position_shift)
-        framer = self.framer
-        while not isinstance(frame := framer.next_frame(), EventFrame):
-            if frame is Framing.END:
-                return None
-            needed = framer.needed
-            self._is_typed |= needed == 1  # the framer must see all zero bytes at the end of a log in use
-            if not window.held:
-                if needed > _LEAST_KNOWN and self._opened.seekable and (left := self._left()) < needed:
-                    framer.finish(skipped=left)
-                    continue
-                window.fill()
-            count = window.held if self._is_typed else min(needed, window.held)
-            if count:
-                framer.feed(window.view[:count])
-                window.take(count)
-            else:
-                framer.finish()
-        return frame
-
-    def _left(self) -> int:
-        """Return the number of bytes from the end of an empty window to the end of a file that can seek."""
-        end = self._opened.end()
-        self._opened.seek(self._window.offset)
-        return end - self._window.offset
-
-    def _catch_up(self, position_shift: int) -> None:
-        """Replace the framer by one with the same context at the offset of the window."""
-        self.framer, self._is_behind = self.framer.at(self._window.offset, position_shift), False
+                stream.go_to(start, framer.position_shift)
 
     # ------------------------------------------------------------------------------------------------ raw groups
 
@@ -638,7 +558,7 @@ class RawGroupSource:
             self._judged = context
             self._grammar = _Grammar.of(context) if context.is_mariadb == self._is_mariadb else None
             self._forget_tables()
-        if self._is_typed or self._grammar is None or framer.decrypts or framer.is_relay_log:
+        if self._grammar is None or not self._stream.has_headers or framer.is_relay_log:
             return False
         group = self._reader.group
         return group is None or group.last is not None
@@ -647,26 +567,27 @@ class RawGroupSource:
         """Return the group at the offset of the window if it is a raw group, otherwise None."""
         if not self._may_be_raw() or self._grammar is None:
             return None
-        window, index, grammar = self._window, self._index, self._grammar
+        stream, window, headers, grammar = self._stream, self._stream.window, self._headers, self._grammar
         while True:
-            if index is None or index.end <= window.offset:
+            if headers is None or headers.end <= window.offset:
                 if not window.fill(HEADER_SIZE):
                     return None
-                index = self._new_index()
-            number = index.number_of(window.offset)
-            if number is not None:
-                match = grammar.whole.match(index.codes, number)
-                if match is not None:
-                    return self._held_group(grammar, index, number, match.end())
-                if not grammar.part.match(index.codes, number):
+                headers = self._headers = stream.headers()
+            first = bisect_left(headers.offsets, window.offset)
+            has_first = first < len(headers) and headers.offsets[first] == window.offset
+            if has_first:
+                size = grammar.size_of(headers.codes, first)
+                if size:
+                    return self._held_group(grammar, headers, first, first + size)
+                if size is None:
                     return None
-            if index.stops:
+            if headers.stops:
                 return None
             if window.held > self._held_bytes and self._can_reread:
-                return None if number is None else self._large_group(grammar, index, number)
+                return self._large_group(grammar, headers, first) if has_first else None
             if not window.fill(window.held + 1):
                 return None
-            index = self._new_index()
+            headers = self._headers = stream.headers()
 
     @property
     def _can_reread(self) -> bool:
@@ -674,36 +595,32 @@ class RawGroupSource:
         log = self._reader.log
         return self._opened.seekable and log is not None and log.stream is None
 
-    def _new_index(self) -> _Index:
-        window = self._window
-        self._index = _Index(window.view, window.offset, self.framer.context, verify=self._verifies)
-        return self._index
-
-    def _event(self, index: _Index, number: int) -> bytes:
+    def _event(self, headers: Headers, number: int) -> bytes:
         """Return an event of the window without its checksum; the size in its header is unchanged."""
-        at = index.offsets[number] - self._window.offset
-        size = index.sizes[number] - CHECKSUM_SIZE * self.framer.context.has_checksum
-        return bytes(self._window.view[at : at + size])
+        at = headers.offsets[number] - self._stream.window.offset
+        size = headers.sizes[number] - CHECKSUM_SIZE * self.framer.context.has_checksum
+        return bytes(self._stream.window.view[at : at + size])
 
-    def _head(self, index: _Index, number: int) -> _Head | None:
+    def _head(self, headers: Headers, number: int) -> _Head | None:
         """Return the fields of the first events of a raw group; None if it must be read as typed events."""
-        event = self._event(index, number)
+        event = self._event(headers, number)
         if self._is_mariadb:
             return self._heads.mariadb(event)
-        return self._heads.mysql(event) if self._heads.is_query(self._event(index, number + 1), b"BEGIN") else None
+        return self._heads.mysql(event) if self._heads.is_query(self._event(headers, number + 1), b"BEGIN") else None
 
-    def _held_group(self, grammar: _Grammar, index: _Index, first: int, after: int) -> RawGroup | None:
+    def _held_group(self, grammar: _Grammar, headers: Headers, first: int, after: int) -> RawGroup | None:
         """Return the group of the events `first` to `after` - 1, which are all in the window."""
-        head = self._head(index, first)
-        if head is None or not self._heads.is_end(self._event(index, after - 1)):
+        head = self._head(headers, first)
+        if head is None or not self._heads.is_end(self._event(headers, after - 1)):
             return None
-        view, base = self._window.view, self._window.offset
+        window = self._stream.window
+        view, base = window.view, window.offset
         checksum_size = CHECKSUM_SIZE * self.framer.context.has_checksum
         statements = _Statements(self._most_bytes, self._table_of)
         found: list[RawStatement] = []
-        codes, offsets, sizes = index.codes, index.offsets, index.sizes
+        codes, offsets, sizes = headers.codes, headers.offsets, headers.sizes
         try:
-            for at in range(first + grammar.first_change, after - 1):
+            for at in range(first + len(grammar.heads), after - 1):
                 code, offset = codes[at], offsets[at]
                 if code == _TABLE_MAP:
                     statements.add_map(_without_checksum(view, offset - base, sizes[at], checksum_size))
@@ -720,22 +637,21 @@ class RawGroupSource:
         timestamp, server_id = int.from_bytes(view[:4], "little"), int.from_bytes(view[5:9], "little")
         end = offsets[after - 1] + sizes[after - 1]
         log_pos = int.from_bytes(view[end - base - sizes[after - 1] :][13:17], "little")
-        self._window.take(end - base)
         return self._raw_group(head, base, end, log_pos, timestamp, server_id, statements, tuple(found))
 
-    def _large_group(self, grammar: _Grammar, index: _Index, first: int) -> RawGroup | None:
+    def _large_group(self, grammar: _Grammar, headers: Headers, first: int) -> RawGroup | None:
         """Return the large group that begins with event `first` of the window, without buffering it."""
-        changes_at = first + grammar.first_change
-        head = self._head(index, first) if changes_at < len(index.codes) else None
+        changes_at = first + len(grammar.heads)
+        head = self._head(headers, first) if changes_at < len(headers) else None
         if head is None:
             return None
-        window, context, start = self._window, self.framer.context, self._window.offset
+        window, context, start = self._stream.window, self.framer.context, self._stream.window.offset
         timestamp, server_id = (int.from_bytes(window.view[a:b], "little") for a, b in ((0, 4), (5, 9)))
         statements = _Statements(self._most_bytes, self._table_of)
-        window.take(index.offsets[changes_at] - start)
+        window.take(headers.offsets[changes_at] - start)
         end, log_pos = None, 0
         try:
-            for code, offset, event in _walk(window, context, verify=self._verifies):
+            for code, offset, event in _walk(self._stream):
                 if code == _TABLE_MAP:
                     statements.add_map(event)
                 elif code in grammar.rows:
@@ -747,7 +663,7 @@ class RawGroupSource:
                     break
         except _NotRaw:
             end = None
-        self._index = None
+        self._headers = None
         window.go_to(start if end is None else end, self._opened)
         if end is None or self._reader.log is None:
             return None
@@ -765,9 +681,7 @@ class RawGroupSource:
         statements: _Statements,
         found: Iterable[RawStatement],
     ) -> RawGroup:
-        self._is_behind = True
-        if log_pos:
-            self._position_shift = (log_pos - end) & 0xFFFFFFFF
+        self._stream.pass_to(end, (log_pos - end) & 0xFFFFFFFF if log_pos else None)
         return RawGroup(
             offset=start,
             end=end,

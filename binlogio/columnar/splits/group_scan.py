@@ -17,7 +17,8 @@ from binlogio.format.splits import Split
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.storage.windows import Window, least_for
+from binlogio.storage.event_stream import header_windows
+from binlogio.storage.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,21 +37,16 @@ def splits_at_groups(log: LogFile, within: Split, max_bytes: int, keyring: Keyri
     Raises:
         OSError, UnsupportedFeature: the log cannot be read.
     """
-    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
-
     opened = log.open(keyring)
     start = within.start
     try:
         window = Window(opened.read, readinto=opened.readinto)
         window.go_to(max(start, len(BINLOG_MAGIC)), opened)
-        while window.offset < within.end and window.fill(least_for(window)):
-            index = scan_headers(window.view, window.offset, checksum=False, verify=False, stop_at_description=False)
-            offsets, types = memoryview(index.offset).cast("q"), bytes(memoryview(index.type_code))
-            for group in compress(offsets, types.translate(_IS_GROUP_START)):
+        for found in header_windows(window, within.end):
+            for group in compress(found.offsets, found.codes.translate(_IS_GROUP_START)):
                 if group - start >= max_bytes and group < within.end:
                     yield Split(start, group)
                     start = group
-            window.take(index.end - window.offset)
     except BinlogFormatError:
         pass
     finally:
@@ -139,25 +135,19 @@ def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None)
 
 def _last_group_start(log: LogFile, start: int, keyring: Keyring | None) -> int | None:
     """Return the offset of the last event that begins a group; None if there is none, or the log is not seekable."""
-    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
-
     opened = log.open(keyring)
-    found = None
+    last = None
     try:
         if not opened.seekable:
             return None
         window = Window(opened.read, readinto=opened.readinto)
         window.go_to(max(start, len(BINLOG_MAGIC)), opened)
-        while window.fill(least_for(window)):
-            index = scan_headers(window.view, window.offset, checksum=False, verify=False, stop_at_description=False)
-            codes, offsets = memoryview(index.type_code), memoryview(index.offset).cast("q")
-            for number in range(len(index) - 1, -1, -1):
-                if codes[number] in GROUP_STARTS:
-                    found = int(offsets[number])
-                    break
-            window.take(index.end - window.offset)
+        for found in header_windows(window):
+            number = found.codes.translate(_IS_GROUP_START).rfind(1)
+            if number >= 0:
+                last = found.offsets[number]
     except BinlogFormatError:
-        return found
+        return last
     finally:
         opened.close()
-    return found
+    return last

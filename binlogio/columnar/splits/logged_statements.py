@@ -36,8 +36,9 @@ from binlogio.selection.event_filter import HIGHEST
 from binlogio.series.identity import log_identity, log_size
 from binlogio.series.log_head import head_frames
 from binlogio.series.progress import LogProgress, recognizer
+from binlogio.storage.event_stream import header_windows
 from binlogio.storage.index_file import log_number
-from binlogio.storage.windows import WINDOW_SIZE, Window, least_for
+from binlogio.storage.windows import WINDOW_SIZE, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -276,44 +277,36 @@ def _scanned(
     Raises:
         BinlogFormatError: the size of an event or the checksum of a statement is wrong.
     """
-    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
-
     tail = CHECKSUM_SIZE if context.has_checksum else 0
     opened = log.open(keyring)
     try:
         begin = max(begin, len(BINLOG_MAGIC))
         _pass_to(opened, begin)
         window = Window(opened.read, begin, readinto=opened.readinto)
-        while window.offset < end:
+        for found in header_windows(window, end):
+            codes, times = found.codes, found.times
+            for number in compress(range(len(codes)), codes.translate(_IS_STATEMENT)):
+                start = found.offsets[number] - found.offset
+                stop = start + found.sizes[number] - tail
+                if bytes(found.view[stop - len(_BEGIN) : stop]) == _BEGIN:  # BEGIN is in almost every transaction
+                    continue
+                body = bytes(found.view[start + HEADER_SIZE : stop])
+                event = _statement(codes[number], body, context)
+                if event is None:
+                    continue
+                stored, computed = event_checksums(found.view[start : stop + tail])
+                if tail and stored != computed:
+                    raise ChecksumMismatch(
+                        offset=found.offset + start, expected=stored, actual=computed,
+                        event_type=event_name(codes[number]),
+                    )  # fmt: skip
+                yield found.offset + start, codes[number], times[number], event
+            window.take(found.end - found.offset)
+            yield found.end, codes[-1] if codes else 0, times[-1] if codes else 0, None
             skipped = _end_of_other_event(window, log, opened)
             if skipped is not None:
                 window.go_to(skipped, opened)
                 yield skipped, 0, 0, None
-                continue
-            if not window.fill(least_for(window)):
-                return
-            index = scan_headers(window.view, window.offset, checksum=False, verify=False, stop_at_description=False)
-            offsets, sizes = memoryview(index.offset).cast("q"), memoryview(index.event_size).cast("I")
-            codes, times = bytes(memoryview(index.type_code)), memoryview(index.timestamp).cast("I")
-            for number in compress(range(len(codes)), codes.translate(_IS_STATEMENT)):
-                start = offsets[number] - window.offset
-                stop = start + sizes[number] - tail
-                if bytes(window.view[stop - len(_BEGIN) : stop]) == _BEGIN:  # BEGIN is in almost every transaction
-                    continue
-                body = bytes(window.view[start + HEADER_SIZE : stop])
-                event = _statement(codes[number], body, context)
-                if event is None:
-                    continue
-                stored, computed = event_checksums(window.view[start : stop + tail])
-                if tail and stored != computed:
-                    raise ChecksumMismatch(
-                        offset=offsets[number], expected=stored, actual=computed, event_type=event_name(codes[number])
-                    )
-                yield offsets[number], codes[number], times[number], event
-            if index.end == window.offset and not window.fill(window.held + 1):
-                return
-            window.take(index.end - window.offset)
-            yield window.offset, codes[-1] if codes else 0, times[-1] if codes else 0, None
     finally:
         opened.close()
 

@@ -18,8 +18,9 @@ from binlogio.events.query import POST_HEADER, sizes_before_sql
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.implementation import is_compiled
 from binlogio.reader import may_skip
+from binlogio.storage.event_stream import header_windows
 from binlogio.storage.log_file import mariadb_decryptor_for
-from binlogio.storage.windows import Window, least_for
+from binlogio.storage.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,23 +115,17 @@ def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:
 
 
 def _hop(opened: OpenedLog, framer: EventFramer, also: tuple[EventType, ...]) -> Iterator[SkippedEvent]:
-    from binlogio._kernel.event_scanner import scan_headers  # noqa: PLC0415 - the kernel is optional
-
     context = framer.context
     is_chosen = bytes(code in (*_SHOWN, *also) for code in range(256))
     window = Window(opened.read, readinto=opened.readinto)
     try:
         window.go_to(framer.offset, opened)
-        while window.fill(least_for(window)):
-            base, view = window.offset, window.view
-            index = scan_headers(view, base, checksum=False, verify=False, stop_at_description=False)
-            offsets, sizes = memoryview(index.offset).cast("q"), memoryview(index.event_size).cast("I")
-            codes = bytes(memoryview(index.type_code))
-            for code, offset, size in compress(zip(codes, offsets, sizes, strict=True), codes.translate(is_chosen)):
-                raw = bytes(view[offset - base : offset - base + size])
+        for found in header_windows(window):
+            events = zip(found.codes, found.offsets, found.sizes, strict=True)
+            for code, offset, size in compress(events, found.codes.translate(is_chosen)):
+                raw = bytes(found.view[offset - found.offset : offset - found.offset + size])
                 if code in also or _is_shown(code, raw, context.header_size):
                     yield SkippedEvent(code, offset, offset + size, raw, context)
-            window.take(index.end - base)
     finally:
         window.close()
 
