@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, read_rows
-from binlogio.archive.export import export
+from binlogio.archive.export import export, files
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.ledger import LEDGER_NAME
 from binlogio.dotted_names import split_name
@@ -545,9 +545,28 @@ def test_positions_select_changes_of_logs_that_are_complete(tmp_path: Path) -> N
         assert (summary.row_count, summary.unfinished, summary.held) == (found, (), ())
 
 
-def test_a_full_disk_leaves_nothing_and_is_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "jsonl"])
+def test_files_are_the_same_with_many_threads(form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With several row groups of each table, and new columns in the middle."""
+    monkeypatch.setattr(files, "_GROUP_ROWS", 10)
+    for number in range(30):
+        rows = [(number * 100 + row, number) for row in range(12)]
+        write(tmp_path / "logs", (NARROW, rows), (OTHER, [(number,)] * 7), *([(WIDE, [(1, "x", 1)])] * (number == 20)))
+    found = []
+
+    for threads in (1, 3):
+        to = tmp_path / str(threads)
+        export(tmp_path / "logs", to, format=form, threads=threads)
+        found.append({path.name: path.read_bytes() for path in to.glob(f"*.{form}")})
+
+    assert found[0] == found[1]
+    assert len(found[0]) == 4
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_a_full_disk_leaves_nothing_and_is_one_sentence(tmp_path: Path, threads: str) -> None:
     """The disk is simulated by a size limit of files."""
-    words = ["export", "--to", str(tmp_path / "to"), str(MYSQL / "types_string")]
+    words = ["export", "--threads", threads, "--to", str(tmp_path / "to"), str(MYSQL / "types_string")]
     program = (
         "import resource, signal, sys; sys.dont_write_bytecode = True; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); from binlogio_cli.main import main; main()"

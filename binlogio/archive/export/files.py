@@ -8,13 +8,17 @@
 
 A new part begins where the columns change, and in a continued export. A file is written under a temporary name.
 `TableFiles.finish` returns the new files; `ledger` renames them in one commit. Rows are buffered until a row group is
-full, at most `_BUFFERED_BYTES` for all tables together.
+full, at most `_BUFFERED_BYTES` for all tables together. Full row groups are encoded by a pool of threads, those of a
+file one after the other.
 """
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -92,6 +96,7 @@ class _Part:
     waiting_bytes: int = 0
     waiting_rows: int = 0
     rows: int = 0
+    written: Future[None] | None = None  # its last row group
 
 
 class TableFiles:
@@ -106,6 +111,7 @@ class TableFiles:
         used: the highest part number that each table already has.
         known_schema: returns the existing columns of a table; its new files then have these and the new columns. By
             default a file has the columns of its rows.
+        threads: the number of threads that encode rows; 1 encodes them in the calling thread.
     """
 
     def __init__(
@@ -118,6 +124,7 @@ class TableFiles:
         by_day: bool = False,
         used: dict[str, int] | None = None,
         known_schema: Callable[[str], pa.Schema | None] | None = None,
+        threads: int = 1,
     ) -> None:
         self._folder = folder
         self._form = form
@@ -131,6 +138,9 @@ class TableFiles:
         self._stored_schemas: dict[str, tuple[pa.Schema, pa.Schema]] = {}
         self._bytes = 0
         self._done: list[NewFile] = []
+        self._pool = ThreadPoolExecutor(threads, "binlogio-write") if threads > 1 else None
+        self._threads = threads
+        self._begun: deque[Future[None]] = deque()
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table (`schema.table`).
@@ -150,10 +160,12 @@ class TableFiles:
         """Close all files, and return them sorted by table and part number."""
         for key in list(self._parts):
             self._close(key)
+        self._end_pool()
         return sorted(self._done, key=lambda one: (one.table, one.number))
 
     def discard(self) -> None:
         """Delete all files."""
+        self._end_pool()
         for part in self._parts.values():
             if part.sink is not None:
                 part.sink.close()
@@ -218,12 +230,29 @@ class TableFiles:
         waiting, part.waiting = part.waiting, []
         self._bytes -= part.waiting_bytes
         part.waiting_bytes = part.waiting_rows = 0
-        try:
-            if waiting:
-                writer.write(waiting)
-        except OSError as exc:
-            raise _located(exc, self._folder) from exc
+        if waiting:
+            self._encode(part, writer, waiting)
         return writer
+
+    def _encode(self, part: _Part, writer: _FileWriter, batches: list[pa.RecordBatch]) -> None:
+        """Write a row group, or give it to the pool; the pool has at most two for each thread."""
+        if self._pool is None:
+            with _located(self._folder):
+                writer.write(batches)
+            return
+        part.written = self._pool.submit(_write_after, part.written, writer, batches)
+        self._begun.append(part.written)
+        while len(self._begun) > 2 * self._threads:
+            self._wait(self._begun.popleft())
+
+    def _wait(self, written: Future[None] | None) -> None:
+        with _located(self._folder):
+            if written is not None:
+                written.result()
+
+    def _end_pool(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
     def _open_writer(self, sink: pa.OSFile, schema: pa.Schema) -> _FileWriter:
         form, compression = self._form, self._compression
@@ -238,13 +267,12 @@ class TableFiles:
     def _close(self, key: tuple[str, str | None]) -> None:
         part = self._parts[key]
         writer = self._flush(part)
-        try:
+        self._wait(part.written)
+        with _located(self._folder):
             writer.close()
             part.sink.close()
             with Path(part.path).open("rb") as file:
                 os.fsync(file.fileno())
-        except OSError as exc:
-            raise _located(exc, self._folder) from exc
         self._done.append(
             NewFile(
                 table=part.table,
@@ -269,9 +297,24 @@ class TableFiles:
         return f"{table}.{suffix}" if part.number == 1 else f"{table}.{part.number}.{suffix}"
 
 
-def _located(exc: OSError, folder: Path) -> OSError:
-    """Return an error of pyarrow with the directory in place of its text."""
-    return OSError(exc.errno, os.strerror(exc.errno), str(folder)) if exc.errno else exc
+def _write_after(before: Future[None] | None, writer: _FileWriter, batches: list[pa.RecordBatch]) -> None:
+    """Write a row group after the one before it, which the pool began earlier.
+
+    Raises:
+        OSError: one of the row groups cannot be written.
+    """
+    if before is not None:
+        before.result()
+    writer.write(batches)
+
+
+@contextmanager
+def _located(folder: Path) -> Iterator[None]:
+    """Raise errors of pyarrow with the directory in place of their text."""
+    try:
+        yield
+    except OSError as exc:
+        raise OSError(exc.errno, os.strerror(exc.errno), str(folder)) if exc.errno else exc from exc
 
 
 def _days(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -169,7 +169,7 @@ def export(
         source_columns: as in `binlogio.read_tables`.
         zero_dates: as in `binlogio.read_tables`.
         verify_checksum: compare the CRC32 of every event with its bytes.
-        threads: the number of threads that read.
+        threads: the number of threads that read, and of those that encode rows for files.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
         definitions: as in `binlogio.open`.
@@ -242,6 +242,7 @@ def export(
         catalog=catalog,
         append=append,
         replace=replace,
+        threads=threads,
         ledger=ExportLedger(form=form.value, options=options),
     )
     ring = None if keyring is None else load_keyring(keyring)
@@ -538,6 +539,7 @@ class _Settings:
     catalog: str | None
     append: bool
     replace: bool
+    threads: int
     ledger: ExportLedger
 
     def continued(self, found: ExportLedger | None, path: Path) -> ExportLedger:
@@ -609,6 +611,7 @@ class _Directory:
             by_day=settings.by_day,
             used=ledger.used_numbers(),
             known_schema=None if lake is None else lake.schema_of,
+            threads=settings.threads,
         )
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
