@@ -449,6 +449,56 @@ def kind_of(log: Path) -> str:
     return log.name.split(".")[0]
 
 
+def write_many_columns(path: Path, columns: int = 1000, rows: int = 1000) -> Path:
+    """Write a log with `rows` rows of a table of `columns` columns, a hundred in each transaction; return its path."""
+    kinds = ("int", "varchar(20)", "decimal(10,2)", "datetime")
+    values: tuple[Any, ...] = (1, "text", Decimal("12.50"), datetime(2024, 1, 1))
+    table = TableDefinition(
+        "wide", "t", tuple(_Column(f"c{number}", kinds[number % 4]) for number in range(columns)), ("c0",)
+    )
+    row = {column.name: values[number % 4] for number, column in enumerate(table.columns)}
+    inserts = [{**row, "c0": number} for number in range(100)]
+    with BinlogWriter(path, variables=VARIABLES) as log, log.session("wide") as session:
+        commit_all(session, ((Statement("INSERT", (Insert(table, inserts),)),) for _ in range(rows // 100)))
+    return _first(path)
+
+
+def write_huge_rows(path: Path, size: int = 5_000_000, rows: int = 8) -> Path:
+    """Write a log with `rows` transactions of a row with a BLOB of `size` bytes; return its path."""
+    table = TableDefinition("huge", "t", (_Column("id", "int", nullable=False), _Column("data", "longblob")), ("id",))
+    data = random.Random(1).randbytes(size)
+    with BinlogWriter(path, variables=VARIABLES) as log, log.session("huge") as session:
+        commit_all(
+            session,
+            ((Statement("INSERT", (Insert(table, ({"id": number, "data": data},)),)),) for number in range(rows)),
+        )
+    return _first(path)
+
+
+def write_many_logs(path: Path, count: int = 500) -> Path:
+    """Write a directory of `count` logs with 20 transactions of one row; return the directory."""
+    inserts = [Statement("INSERT", (Insert(B1, (first_row(number),)),)) for number in range(20)]
+    with BinlogWriter(path / "binlog", variables=VARIABLES) as log, log.session("bulk") as session:
+        for _ in range(count):
+            commit_all(session, ((one,) for one in inserts))
+            log.rotate()
+    return path
+
+
+_DOOR_BYTES: Final = LOG_BYTES // 4
+DOOR_LOGS: Final[dict[str, Callable[[Path], Path]]] = {
+    "bulk": lambda path: write_bulk(path, _DOOR_BYTES),
+    "oltp": lambda path: write_oltp(path, _DOOR_BYTES),
+    "minimal": lambda path: write_bulk_minimal(path, _DOOR_BYTES),
+    "mariadb": lambda path: write_mariadb(path, _DOOR_BYTES // 2),
+    "compressed": lambda path: write_small_transactions(path, compressed=True),
+    "3,000 tables": lambda path: write_many_tables(path, 3000, 20_000),
+    "1,000 columns": write_many_columns,
+    "5 MB rows": write_huge_rows,
+    "500 logs": write_many_logs,
+}
+"""Small logs of every kind, for the table of all doors."""
+
 WRITERS: Final = {"bulk": write_bulk, "bulk_minimal": write_bulk_minimal, "oltp": write_oltp, "mariadb": write_mariadb}
 
 

@@ -42,7 +42,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
 
     BINLOGIO_BENCH_PAGE and BINLOGIO_BENCH_PLOT are the paths of these files.
     """
-    if not REPORT.lines:
+    if not (REPORT.lines or REPORT.doors):
         return
     terminalreporter.section(
         "measured in this run: medians, CPU time of one core; CRC is one zlib.crc32 pass over the log"

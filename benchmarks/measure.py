@@ -22,12 +22,14 @@ ROUNDS: Final = 5
 class Pair:
     """Medians of two alternating measurements in seconds, and the median of their ratio, ours / other.
 
-    `result` is the return value of our work.
+    `noise_s` is the larger one of both ranges of times: a smaller difference of the two means nothing. `result` is the
+    return value of our work.
     """
 
     ours_s: float
     other_s: float
     ratio: float
+    noise_s: float
     result: Any
 
 
@@ -104,7 +106,8 @@ def in_turn(
     ours()
     result = benchmark.pedantic(run, setup=before, rounds=rounds)
     ratio = statistics.median(one / other for one, other in zip(mine, others, strict=True))
-    return Pair(statistics.median(mine), statistics.median(others), ratio, result)
+    noise_s = max(max(times) - min(times) for times in (mine, others))
+    return Pair(statistics.median(mine), statistics.median(others), ratio, noise_s, result)
 
 
 _PEAK: Final = """

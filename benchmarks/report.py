@@ -6,6 +6,7 @@ The module `measure` has the measurements.
 from __future__ import annotations
 
 import platform
+import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -90,6 +91,12 @@ _PEERS: Final = (
 )
 
 
+_DOORS: Final = (
+    "MB of log a second of one core, and in brackets how many passes of `zlib.crc32` over the same bytes take as long: "
+    "on another machine, the number in brackets is the one to compare. The logs have 2 to 40 MB; output is discarded."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line of the table."""
@@ -109,6 +116,8 @@ class Report:
     lines: list[Line] = field(default_factory=list)
     speeds: dict[str, tuple[str, dict[str, float]]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    doors: dict[str, dict[str, str]] = field(default_factory=dict)
+    crc_bytes_per_s: list[float] = field(default_factory=list)
 
     def add(self, work: str, measured: str, log: Path | None = None) -> None:
         """Add a line with the goals of `work` for the kind of `log`."""
@@ -124,6 +133,11 @@ class Report:
             bars = {}
             self.speeds[kind_of(log)] = log.name, bars
         bars[what] = bytes_per_s / 1e6
+
+    def door(self, door: str, kind: str, size: int, seconds: float, crc_passes: float) -> None:
+        """Add a cell to the table of doors and kinds of logs: MB of log a second of one core, and passes of CRC."""
+        self.crc_bytes_per_s.append(size * crc_passes / seconds)
+        self.doors.setdefault(door, {})[kind] = f"{_rounded(size / seconds / 1e6)} ({_rounded(crc_passes)})"
 
     def lack(self, what: str, why: str) -> None:
         """Record why another program was not measured."""
@@ -142,6 +156,7 @@ class Report:
                 for row in rows
             ),
             *(f"{what}: {why}" for what, why in self.missing.items()),
+            *self._doors(),
         ]
 
     def markdown(self, command: str) -> str:
@@ -151,7 +166,7 @@ class Report:
             (
                 "# Benchmarks",
                 "",
-                f"One run of `{command}`: {_machine()}.",
+                f"One run of `{command}`: {_machine()}{self._crc()}.",
                 f"The logs are generated, {LOG_BYTES / 1e6:,.0f} MB each, `mariadb` a quarter of that. {_LOGS}",
                 "",
                 _METHOD,
@@ -177,6 +192,12 @@ class Report:
                 "",
                 *(f"* {what}: {why}" for what, why in self.missing.items()),
                 *([""] if self.missing else []),
+                "## Every door, every kind of log",
+                "",
+                _DOORS,
+                "",
+                *self._doors(),
+                "",
                 "## Other measurements",
                 "",
                 *_markdown_table(
@@ -189,6 +210,23 @@ class Report:
                 ),
                 "",
             )
+        )
+
+    def _crc(self) -> str:
+        """Return what makes figures of two machines comparable: the speed of a CRC pass."""
+        if not self.crc_bytes_per_s:
+            return ""
+        return f"; `zlib.crc32` passes over {statistics.median(self.crc_bytes_per_s) / 1e6:,.0f} MB/s"
+
+    def _doors(self) -> list[str]:
+        if not self.doors:
+            return []
+        kinds = list(dict.fromkeys(kind for cells in self.doors.values() for kind in cells))
+        crc = f"{statistics.median(self.crc_bytes_per_s) / 1e6:,.0f}"
+        return _markdown_table(
+            ("MB/s (CRC passes)", *kinds),
+            [(CRC_PASS, *[f"{crc} (1.0)"] * len(kinds))]
+            + [(door, *(cells.get(kind, "") for kind in kinds)) for door, cells in self.doors.items()],
         )
 
     def _sorted(self) -> list[Line]:

@@ -143,15 +143,12 @@ def test_views(benchmark: Any, report: Report, spark: SparkSession, log: Path, t
     part = large_enough(log, spent_s, tmp_path, enough_s=2.0)
     found = [(spent_s(part), spent_s(head)) for _ in range(ROUNDS)]
     benchmark.pedantic(spent_s, args=(part,), rounds=1)
-    seconds = max(statistics.median(whole - start for whole, start in found), 1e-3)
-    start_s = statistics.median(start for _, start in found)
-    report.add(
-        f"Spark, view {view}",
-        f"{part.stat().st_size / seconds / 1e6:,.1f} MB/s a core, after {start_s:.2f} s of the query itself",
-        log,
-    )
-
-    assert seconds > 0
+    starts = [start for _, start in found]
+    seconds = statistics.median(whole - start for whole, start in found)
+    speed = f"{part.stat().st_size / seconds / 1e6:,.1f} MB/s a core"
+    if seconds < max(starts) - min(starts):
+        speed = f"no more than the noise of {max(starts) - min(starts):.2f} s for {part.stat().st_size / 1e6:.0f} MB"
+    report.add(f"Spark, view {view}", f"{speed}, after {statistics.median(starts):.2f} s of the query itself", log)
 
 
 def test_changes_to_parquet(
