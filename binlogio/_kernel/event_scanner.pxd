@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t, uintptr_
 
 from binlogio._kernel.base.cursor cimport u16, u24, u32
 from binlogio._kernel.primitives cimport Memory, ZstdContext
+from binlogio._kernel.scan.cursor cimport Cursor
 from binlogio._kernel.scan.groups cimport GroupState
 
 # ------------------------------------------------------------------------------------------------- scan/row_images.pxi
@@ -344,7 +345,7 @@ cdef class EventScanner:
     cdef Memory texts, source_texts  # bytes of statements, and a SourceText for each
     cdef int32_t statement  # index of the current text; -1 if there is none
     cdef int64_t last_serial
-    cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
+    cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint inner) except -1 nogil
     cdef int _note_outcome(self, Group* group, uint8_t code, const uint8_t* body, const uint8_t* end,
                            bint ahead) except -1 nogil
     cdef int _pass_savepoint(self, Group* group, const uint8_t* sql, int64_t size, bint ahead) except -1 with gil
@@ -385,17 +386,16 @@ cdef class EventScanner:
     cdef uint32_t stored, actual
     cdef void drop_events(self) noexcept nogil
     cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
-    cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil
+    cdef int _route(self, Cursor* cursor) except -1 nogil
     cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body,
                           const uint8_t* end) except -1 nogil
     cdef int _add_group(self, const Group* group) except -1 nogil
-    cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
-                   bint inner) except -1 nogil
+    cdef int _rows(self, uint8_t code, Cursor* cursor) except -1 nogil
     cdef int _open_rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint skipped_too,
                         RowsEvent* event) except -1 nogil
     cdef int _make_plain(self, Plan* plan, RowsEvent* event) except -1 nogil
     cdef int _inflate(self, RowsEvent* event) except -1 nogil
-    cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil
+    cdef int _payload(self, Cursor* cursor) except -1 nogil
     cdef const uint8_t* _open_small(self, const uint8_t* frame, int64_t length, int64_t size) except? NULL nogil
     cdef bint _is_followed(self, const uint8_t* body, const uint8_t* end) noexcept nogil
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil

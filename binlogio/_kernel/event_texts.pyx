@@ -37,7 +37,7 @@ from binlogio._kernel.row_decoder cimport ImageText
 from binlogio._kernel.scan.event_types cimport (
     is_compressed_rows, is_plain_rows, is_xa_prepare, size_before_sql, sql_may_define,
 )
-from binlogio._kernel.scan.frames cimport F_BAD_SIZE, F_NEED_DATA, Frame, frame_at, is_intact, shift_of
+from binlogio._kernel.scan.cursor cimport F_BAD_SIZE, F_NEED_DATA, Frame, frame_at, is_intact, shift_of
 from binlogio._kernel.scan.groups cimport (
     G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
 )

@@ -25,7 +25,9 @@ from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_f
 from binlogio._kernel.scan.event_types cimport (
     QUERY_POST_HEADER, XA_HEAD, is_group_start, is_plain_rows, is_xa_prepare, size_before_sql,
 )
-from binlogio._kernel.scan.frames cimport F_WHOLE, Frame, frame_at, is_intact, shift_of
+from binlogio._kernel.scan.cursor cimport (
+    Cursor, Frame, RowsHead, has_event, pass_event, rows_head, rows_post_header, set_cursor,
+)
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, follow_body
 
 cdef extern from "structmember.h":
@@ -204,38 +206,28 @@ cdef class EventCutter:
             shift: `position_shift` of the previous event.
             by_group: stop no later than the end of a group.
         """
-        cdef Frame frame
+        cdef Cursor cursor
+        cdef Frame* frame = &cursor.frame
         cdef list found = []
         cdef object event
-        cdef object place = offset
         cdef object number = None
+        set_cursor(&cursor, &data[0], data.shape[0], at, offset, inner, checksum, shift)
         self.group.place = G_OUTSIDE
-        while at < data.shape[0] and (inner >= 0 or offset < stop) and len(found) < most:
-            if (frame_at(&frame, &data[at], data.shape[0] - at, checksum) != F_WHOLE or frame.size > BIG_EVENT_SIZE
-                    or self.maker[frame.code] == NULL):
-                break
+        while ((inner >= 0 or cursor.offset < stop) and len(found) < most and has_event(&cursor, verify)
+               and self.maker[frame.code] != NULL):
             if by_group and found and (is_group_start(frame.code) or self.group.place == G_OUTSIDE):
                 break
-            if checksum and verify and not is_intact(&frame):
-                break
             if inner >= 0:
-                number = inner
-            else:
-                place = offset
-            event = self._event(frame.head, frame.end, place, number)
+                number = cursor.inner
+            event = self._event(frame.head, frame.end, cursor.offset, number)
             if event is None:
                 break
             found.append(event)
             if by_group:
                 follow_body(&self.group, frame.code, frame.body, frame.end)
-            at += frame.size
-            if inner >= 0:
-                inner += 1
-            else:
-                shift = shift_of(&frame, offset, shift)
-                offset += frame.size
-        self.at = at
-        self.position_shift = shift
+            pass_event(&cursor)
+        self.at = cursor.at
+        self.position_shift = cursor.shift
         return found
 
     def learn(self, object event, bytes body):
@@ -320,16 +312,12 @@ cdef class EventCutter:
     cdef object _rows(self, Maker maker, int code, const uint8_t* p, const uint8_t* body, const uint8_t* end,
                       object place, object number):
         cdef RowsEvent rows
+        cdef RowsHead head
         cdef uint64_t columns = 0
-        cdef const uint8_t* at = body
         cdef object known, made
         cdef int i
-        at += 8  # skips table id and flags
-        if code >= WRITE_ROWS_EVENT:
-            if end - at < 2 or u16(at) < 2 or end - at < u16(at):
-                return None
-            at += u16(at)
-        if at > end or not read_frame(&rows, <uint8_t>code, at, end, &columns):
+        if not rows_head(&head, body, end, rows_post_header(<uint8_t>code)) or head.extra == NULL or not read_frame(
+                &rows, <uint8_t>code, head.rest, end, &columns):
             return None
         known = (<KnownBodies>self.known[code]).found.get(body[:rows.images - body])
         if known is None:

@@ -80,6 +80,9 @@ class MariadbGtidFlag(IntFlag):
     COMPLETED_XA = 0x80
 
 
+_STANDALONE: Final = int(MariadbGtidFlag.STANDALONE)  # operations of an IntFlag take long
+
+
 class MariadbGtidExtraFlag(IntFlag):
     """MariaDB sql/log_event.h, Gtid_log_event::FL_*_E1 and FL_EXTRA_*."""
 
@@ -204,7 +207,7 @@ class MariadbGtidEvent:
     @property
     def standalone(self) -> bool:
         """True if the group consists of this event and one statement, without COMMIT or XID."""
-        return bool(self.flags & MariadbGtidFlag.STANDALONE)
+        return bool(self.flags & _STANDALONE)
 
 
 @dataclass(frozen=True, slots=True)

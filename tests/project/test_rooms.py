@@ -71,27 +71,39 @@ def test_only_the_storage_opens_files_for_writing() -> None:
 
 READS_FRAMES: Final = re.compile(r"\bcrc32\(0, |\bu32\([^()]* \+ 13\)|\bu32\([^()]* \+ 9\)")
 OF_FRAMES: Final = {
-    "base/event_bytes.pxd": "writes checksums", "scan/frames.pxd": "reads frames",
+    "base/event_bytes.pxd": "writes checksums", "scan/cursor.pxd": "reads frames",
     "write/event_buffer.pxi": "own events", "write/fast_path.pxi": "own events", "scan/group_editor.pxi": "own events",
     "read/windows.pxi": "the size of a window", "read/event_walk.pxi": "a hash", "event_texts.pyx": "fields of texts",
     "read/event_records.pxi": "fields of records", "python_events.pyx": "fields of the header",
-    "scan/headers.pxi": "fields of the index", "scan/event_scanner.pxi": "ends of rows events",
+    "scan/headers.pxi": "fields of the index",
     "scan/event_types.pxd": "XA PREPARE",
 }  # fmt: skip
 
 
-def test_loops_of_the_kernel_read_sizes_and_checksums_of_events_by_one_function() -> None:
-    """`frame_at` of `scan/frames.pxd`. The survey and the group filter have no such loads; the others read fields."""
+def kernel_sources() -> dict[str, str]:
+    """Return the Cython sources of the kernel by their path in it."""
     kernel = ROOT / "binlogio" / "_kernel"
-    found = {
-        str(path.relative_to(kernel))
-        for path in kernel.rglob("*.p*")
-        if path.suffix in (".pxi", ".pxd", ".pyx")
-        for line in path.read_text("utf-8").splitlines()
-        if READS_FRAMES.search(line)
-    }
+    files = [path for path in kernel.rglob("*.p*") if path.suffix in (".pxi", ".pxd", ".pyx")]
+    return {str(path.relative_to(kernel)): path.read_text("utf-8") for path in files}
+
+
+def test_loops_of_the_kernel_read_sizes_and_checksums_of_events_by_one_function() -> None:
+    """`frame_at` of `scan/cursor.pxd`. The survey and the group filter have no such loads; the others read fields."""
+    found = {name for name, text in kernel_sources().items() if READS_FRAMES.search(text)}
 
     assert found == {*OF_FRAMES}
+
+
+WITHOUT_CURSOR: Final = {
+    "scan/cursor.pxd": "the cursor", "event_texts.pyx": "texts need a part of the next event",
+    "scan/event_scanner.pxi": "look_ahead takes parts of events", "scan/log_survey.pxi": "a part of a large event",
+    "scan/headers.pxi": "the search for a group at any byte, and events at known places",
+}  # fmt: skip
+
+
+def test_loops_of_the_kernel_walk_with_the_cursor() -> None:
+    """`look` and `pass_event`; the others look at one place, or at a part of an event."""
+    assert {name for name, text in kernel_sources().items() if "frame_at(" in text} == {*WITHOUT_CURSOR}
 
 
 @pytest.mark.parametrize("package", ["binlogio.replay", "binlogio.schema.ddl", "binlogio.writer.session"])

@@ -19,12 +19,12 @@ from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small
 from binlogio._kernel.scan.event_types cimport (
     QUERY_POST_HEADER, is_compressed_rows, is_group_start, is_plain_rows, size_before_sql,
 )
-from binlogio._kernel.scan.frames cimport F_WHOLE, Frame, frame_at, is_intact, shift_of
+from binlogio._kernel.scan.cursor cimport (
+    Cursor, Frame, RowsHead, has_event, pass_event, rows_head, rows_post_header, set_cursor,
+)
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, follow_group
 
 cdef enum:
-    ROWS_V1_POST_HEADER = 8
-    ROWS_V2_POST_HEADER = 10
     TABLE_ID_SIZE = 6
     WALK_SLOTS = 1024
     MOST_TABLE_BYTES = 1 << 20  # cached table maps; construct's event of one takes some fifty times as much memory
@@ -226,31 +226,19 @@ cdef class EventWalk:
         """
         cdef int64_t count = 0
         cdef WalkEvent event
-        while at < data.shape[0] and (inner >= 0 or offset < stop) and count < most and not self._is_full():
-            if not self._takes(&event, &data[at], data.shape[0] - at, checksum):
-                break
-            if checksum and verify and not is_intact(&event.frame):
-                break
-            event.inner = <int32_t>inner
-            event.pos = offset
-            event.end_pos = self.payload_end if inner >= 0 else offset + event.frame.size
+        cdef Cursor cursor
+        set_cursor(&cursor, &data[0], data.shape[0], at, offset, inner, checksum, shift)
+        while ((inner >= 0 or cursor.offset < stop) and count < most and not self._is_full()
+               and has_event(&cursor, verify) and not self.by_construct[cursor.frame.code]):
+            event.frame, event.inner, event.pos = cursor.frame, <int32_t>cursor.inner, cursor.offset
+            event.end_pos = self.payload_end if inner >= 0 else cursor.offset + cursor.frame.size
             if not self._take(&event):
                 break
             count += 1
-            at += event.frame.size
-            if inner >= 0:
-                inner += 1
-                continue
-            shift = shift_of(&event.frame, offset, shift)
-            offset += event.frame.size
-        self.at = at
-        self.position_shift = shift
+            pass_event(&cursor)
+        self.at = cursor.at
+        self.position_shift = cursor.shift
         return range(count)
-
-    cdef bint _takes(self, WalkEvent* event, const uint8_t* p, int64_t left, bint checksum) noexcept:
-        """Set the frame of an event; returns whether it may be parsed here."""
-        return (frame_at(&event.frame, p, left, checksum) == F_WHOLE and event.frame.size <= BIG_EVENT_SIZE
-                and not self.by_construct[event.frame.code])
 
     cdef bint _is_full(self):
         return self.count >= self.max_records
@@ -287,25 +275,22 @@ cdef class EventWalk:
 
     cdef bint _inside(self, bytes plain, WalkEvent* payload, bint adds) except -1:
         """Process the events of a payload, or only check that all of them can be processed if `adds` is False."""
-        cdef const uint8_t* data = <const uint8_t*><const char*>plain
-        cdef int64_t size = len(plain)
-        cdef int64_t at = 0
         cdef WalkEvent event
         cdef Group group
-        event.inner = 0
-        event.pos = payload.pos
-        event.end_pos = payload.end_pos
+        cdef Cursor cursor
+        set_cursor(&cursor, <const uint8_t*><const char*>plain, len(plain), 0, payload.pos, 0, False, 0)
+        event.pos, event.end_pos = payload.pos, payload.end_pos
         self._map(payload)
-        while at < size:
-            if not self._takes(&event, data + at, size - at, False):
+        while cursor.at < cursor.size:
+            if not has_event(&cursor, False) or self.by_construct[cursor.frame.code]:
                 return False
+            event.frame, event.inner = cursor.frame, <int32_t>cursor.inner
             if not self._parse(&event, &group):
                 return False
             self._map(&event)
             if adds:
                 self._add(&event)
-            at += event.frame.size
-            event.inner += 1
+            pass_event(&cursor)
         return True
 
     cdef int _map(self, WalkEvent* event) except -1:
@@ -433,23 +418,13 @@ cdef class EventWalk:
 
     cdef bint _rows(self, WalkEvent* event) except -1:
         cdef uint8_t code = event.frame.code
-        cdef const uint8_t* at = event.frame.body
-        cdef bint is_v1 = code <= DELETE_ROWS_EVENT_V1 or (
-            WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT_V1)
-        cdef int post_header = ROWS_V1_POST_HEADER if is_v1 else ROWS_V2_POST_HEADER
-        if event.frame.end - at < post_header:
+        cdef RowsHead head
+        if not rows_head(&head, event.frame.body, event.frame.end, rows_post_header(code)) or head.extra == NULL:
             return False
         event.is_rows = True
-        event.table_id = little(at, TABLE_ID_SIZE)
-        event.flags = u16(at + TABLE_ID_SIZE)
-        at += post_header
-        event.extra, event.extra_size = at, 0
-        if not is_v1:
-            event.extra_size = <int64_t>u16(at - 2) - 2
-            if event.extra_size < 0 or event.frame.end - at < event.extra_size:
-                return False
-            at += event.extra_size
-        if not read_frame(&event.rows, code, at, event.frame.end, &event.column_count):
+        event.table_id, event.flags, event.extra, event.extra_size = (
+            head.table_id, head.flags, head.extra, head.extra_size)
+        if not read_frame(&event.rows, code, head.rest, event.frame.end, &event.column_count):
             return False
         if is_compressed_rows(code):
             self.plain = Memory()

@@ -8,14 +8,15 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memmove, memset
 
-from binlogio._kernel.base.cursor cimport little, u16, u32, u64
+from binlogio._kernel.base.cursor cimport u32, u64
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.primitives cimport Memory, is_utf8
 from binlogio._kernel.scan.event_types cimport (
     is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
 )
-from binlogio._kernel.scan.frames cimport (
-    F_BAD_SIZE, F_NEED_DATA, Frame, actual_checksum, frame_at, shift_of, stored_checksum,
+from binlogio._kernel.scan.cursor cimport (
+    F_BAD_SIZE, F_NEED_DATA, POST_HEADER_V0, POST_HEADER_V1, POST_HEADER_V2, Cursor, Frame, RowsHead, actual_checksum,
+    frame_at, look, pass_event, rows_head, set_cursor, stored_checksum,
 )
 from binlogio._kernel.scan.groups cimport (
     G_OPEN, G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_group, is_commit,
@@ -43,9 +44,6 @@ cdef enum Status:
     S_GO_ON = 100
 
 cdef enum:
-    POST_HEADER_V0 = 4 + 2  # bytes, with the 4-byte table id of 5.1.4 and before
-    POST_HEADER_V1 = 6 + 2
-    POST_HEADER_V2 = 6 + 2 + 2
     LONGEST_QUERY_HEAD = 13 + 65535 + 255 + 1 + 12  # bytes of a QUERY_EVENT that suffice to recognise COMMIT and BEGIN
     LONGEST_SAVEPOINT = 1 << 10  # bytes of a statement that have the name of its savepoint: 64 characters
     OPENED_AT_ONCE = 1 << 18  # bytes of the memory block for small payloads
@@ -354,10 +352,16 @@ cdef class EventScanner:
     cdef int walk(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
         """As `scan`; `pos` is -1 for bytes of a file."""
         cdef int status = S_GO_ON
+        cdef Cursor cursor
+        set_cursor(&cursor, data, size, at[0], base + at[0] if pos < 0 else pos, -1 if pos < 0 else 0, self.checksum,
+                   self.position_shift)
+        cursor.has_positions = self.has_positions and pos < 0
         while status == S_GO_ON:
-            status = self._route(data, size, at, base, pos)
+            status = self._route(&cursor)
             if status == S_GO_ON and self.kept_bytes > MOST_KEPT:
                 status = S_FULL
+        at[0] = cursor.at
+        self.position_shift = cursor.shift
         return status
 
     def scan(self, const uint8_t[::1] data, int64_t at, int64_t base, int64_t pos=-1, bint new_pos=True):
@@ -375,15 +379,13 @@ cdef class EventScanner:
                 status = self.walk(&data[0], data.shape[0], &at, base, pos)
         return status, at
 
-    cdef int _route(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, int64_t pos) except -1 nogil:
-        """Process one event; advances `at` past it unless it is rejected."""
-        cdef Frame frame
-        cdef const uint8_t* p
+    cdef int _route(self, Cursor* cursor) except -1 nogil:
+        """Process one event; the cursor passes it unless it is rejected."""
+        cdef Frame* frame = &cursor.frame
         cdef const uint8_t* body
         cdef const uint8_t* end
-        cdef uint32_t position_shift
-        cdef bint checksum = self.checksum and pos < 0
-        cdef int found = frame_at(&frame, data + at[0], size - at[0], checksum)
+        cdef bint inner = cursor.inner >= 0
+        cdef int found = look(cursor)
         cdef int status = S_GO_ON
         cdef uint8_t code
         cdef GroupState before = self.state
@@ -394,41 +396,37 @@ cdef class EventScanner:
             return S_DESCRIPTION
         if found == F_BAD_SIZE:
             return S_BAD_EVENT
-        position_shift = shift_of(&frame, base + at[0], self.position_shift)
-        if (frame.size > BIG_EVENT_SIZE and pos < 0 and self.has_positions and position_shift
-                and position_shift != self.position_shift):
-            return S_BAD_EVENT
         if found == F_NEED_DATA:
             return S_NEED_DATA
-        if pos < 0 and base + at[0] >= self.stop_offset and is_group_start(code):
+        if not inner and cursor.offset >= self.stop_offset and is_group_start(code):
             return S_STOP
-        p, body, end = frame.head, frame.body, frame.end
+        body, end = frame.body, frame.end
         self.ends_statement = False
         self.payload_stop = 0
-        if checksum and self.verify:
-            self.stored, self.actual = stored_checksum(&frame), actual_checksum(&frame)
+        if cursor.checksum and self.verify:
+            self.stored, self.actual = stored_checksum(frame), actual_checksum(frame)
             if self.stored != self.actual:
                 return S_BAD_EVENT
-        if pos < 0:
-            self.event_time = u32(p)
+        if not inner:
+            self.event_time = u32(frame.head)
         if self.keeps_sources:
-            self._follow_source(code, body, end, pos)
-        elif pos < 0 and self.choice is not None and self.choice.asks_group_time:
+            self._follow_source(code, body, end, inner)
+        elif not inner and self.choice is not None and self.choice.asks_group_time:
             self._follow_group(code, body, end)
         if is_any_rows(code) and not is_compressed_rows(code):
-            status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
+            status = self._rows(code, cursor)
         elif self.unknown_post_header[code] and code < WRITE_ROWS_COMPRESSED_EVENT_V1:
             status = S_BAD_EVENT
         elif code == TABLE_MAP_EVENT:
             status = S_GO_ON if self.maps.take(body, end) else S_BAD_EVENT
         elif is_group_start(code):
-            status = self._begin_group(code, p, body, end)
+            status = self._begin_group(code, frame.head, body, end)
         elif code == TRANSACTION_PAYLOAD_EVENT:
-            status = self._payload(p, body, end, base + at[0]) if pos < 0 else S_BAD_EVENT
+            status = S_BAD_EVENT if inner else self._payload(cursor)
         elif is_compressed_rows(code):
-            status = self._rows(code, p, body, end, base + at[0] if pos < 0 else pos, pos >= 0)
+            status = self._rows(code, cursor)
         elif self.follows and ((code == QUERY_EVENT and self._is_followed(body, end)) or code == QUERY_COMPRESSED_EVENT):
-            self.followed_at = base + at[0] if pos < 0 else pos
+            self.followed_at = cursor.offset
             self._define(code, body, end - body)
         if status != S_GO_ON:
             self.state = before
@@ -437,20 +435,18 @@ cdef class EventScanner:
             if self.ends_statement:
                 self.maps.end_statement()
                 self.statement = -1
-            if pos < 0 and self.state.ends:
+            if not inner and self.state.ends:
                 if code != TRANSACTION_PAYLOAD_EVENT:
                     self._end_as_statement(self.groups + self.group_count - 1)
                 self._end_source()
-            at[0] += frame.size
-            if pos < 0:
-                self.position_shift = position_shift
+            pass_event(cursor)
         return status
 
-    cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t pos) except -1 nogil:
+    cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint inner) except -1 nogil:
         """Update thread, XID, outcome and statement, the source of rows, for an event."""
         cdef Group* group
         cdef int64_t size
-        if pos < 0:
+        if not inner:
             self._follow_group(code, body, end)
         group = self.groups + self.group_count - 1
         if code == QUERY_EVENT:
@@ -619,22 +615,22 @@ cdef class EventScanner:
         self.group_count += 1
         return 0
 
-    cdef int _rows(self, uint8_t code, const uint8_t* header, const uint8_t* body, const uint8_t* end, int64_t pos,
-                   bint inner) except -1 nogil:
+    cdef int _rows(self, uint8_t code, Cursor* cursor) except -1 nogil:
         cdef RowsEvent event
         cdef Plan* plan
         cdef void* moved
         cdef int64_t rows
         cdef int64_t taken = 0
         cdef int status
-        event.pos = pos
-        event.end_pos = self.event_end if self.event_end >= 0 else pos + u32(header + 9)
+        cdef bint inner = cursor.inner >= 0
+        event.pos = cursor.offset
+        event.end_pos = self.event_end if self.event_end >= 0 else cursor.offset + cursor.frame.size
         event.statement, event.segment = self.statement, self.segment
-        event.timestamp = u32(header)
-        event.server_id = u32(header + 5)
+        event.timestamp = u32(cursor.frame.head)
+        event.server_id = u32(cursor.frame.head + 5)
         event.group = <int32_t>(self.group_count - 1)
         event.first_row = self.next_first_row
-        status = self._open_rows(code, body, end, inner, &event)
+        status = self._open_rows(code, cursor.frame.body, cursor.frame.end, inner, &event)
         if status != S_GO_ON or event.images == NULL:
             return status
         plan = self.maps.cores[event.plan]
@@ -665,34 +661,20 @@ cdef class EventScanner:
 
         `event.images` stays NULL for a table that is not selected, unless `skipped_too` is set.
         """
-        cdef uint64_t table_id, columns = 0
-        cdef uint64_t flags
-        cdef const uint8_t* at = body
+        cdef uint64_t columns = 0
+        cdef RowsHead head
         cdef Plan* plan
-        cdef int post_header = self.post_headers[code]
-        cdef int id_size = 4 if post_header == POST_HEADER_V0 else 6
-        cdef int64_t extra
         event.images = NULL
-        if end - at < max(post_header, id_size + 2):
+        if not rows_head(&head, body, end, self.post_headers[code]):
             return S_BAD_EVENT
-        table_id = little(at, id_size)
-        flags = u16(at + id_size)
-        at += post_header
-        self.last_plan = event.plan = self.maps.plan_of(table_id)
+        self.last_plan = event.plan = self.maps.plan_of(head.table_id)
         if event.plan == NOT_MAPPED:
             return S_BAD_EVENT
-        self.ends_statement = flags & 1
+        self.ends_statement = head.flags & 1
         plan = self.maps.cores[event.plan]
         if not plan.wanted and not skipped_too:
             return S_GO_ON
-        if self.unknown_post_header[code]:
-            return S_BAD_EVENT
-        if post_header == POST_HEADER_V2:
-            extra = <int64_t>u16(at - 2) - 2
-            if extra < 0 or end - at < extra:
-                return S_BAD_EVENT
-            at += extra
-        if not read_frame(event, code, at, end, &columns):
+        if self.unknown_post_header[code] or head.extra == NULL or not read_frame(event, code, head.rest, end, &columns):
             return S_BAD_EVENT
         if is_compressed_rows(code) and not self._inflate(event):
             return S_BAD_EVENT
@@ -728,13 +710,14 @@ cdef class EventScanner:
         self.kept_bytes += event.size
         return 1
 
-    cdef int _payload(self, const uint8_t* header, const uint8_t* body, const uint8_t* end,
-                      int64_t pos) except -1 nogil:
+    cdef int _payload(self, Cursor* cursor) except -1 nogil:
+        cdef const uint8_t* body = cursor.frame.body
+        cdef const uint8_t* end = cursor.frame.end
         cdef const uint8_t* data = NULL
         cdef int64_t size = 0
-        cdef int64_t at = 0
         cdef int status = S_GO_ON
         cdef PayloadFields fields
+        cdef Cursor inside
         if payload_fields(body, end, &fields):
             size = small_zstd_size(&fields)
         if size:
@@ -745,7 +728,7 @@ cdef class EventScanner:
                 if self.decompress is not None and size:
                     plain = self.decompress(<bytes>(<const char*>fields.payload)[:end - fields.payload], size)
                 if plain is None:
-                    plain = self.open_payload(<bytes>(<const char*>body)[:end - body], pos)
+                    plain = self.open_payload(<bytes>(<const char*>body)[:end - body], cursor.offset)
                 if plain is None:
                     return S_BIG_PAYLOAD
                 self.keep.append(plain)
@@ -753,13 +736,14 @@ cdef class EventScanner:
                 size = len(plain)
         self.kept_bytes += size
         self.inner_rows = 0
-        self.event_end = pos + u32(header + 9)
+        self.event_end = cursor.offset + cursor.frame.size
+        set_cursor(&inside, data, size, 0, cursor.offset, 0, False, 0)
         while status == S_GO_ON:
-            status = self._route(data, size, &at, 0, pos)
+            status = self._route(&inside)
         self.event_end = -1
         self.ends_statement = False
-        self.payload_stop = at
-        return S_GO_ON if at == size else S_BAD_EVENT
+        self.payload_stop = inside.at
+        return S_GO_ON if inside.at == size else S_BAD_EVENT
 
     cdef const uint8_t* _open_small(self, const uint8_t* frame, int64_t length, int64_t size) except? NULL nogil:
         """Return the plain bytes of a zstd frame; NULL if Python must decompress it."""

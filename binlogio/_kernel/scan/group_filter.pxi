@@ -16,7 +16,7 @@ from binlogio._kernel.base.event_codes cimport (
 from binlogio._kernel.scan.event_types cimport (
     begins_with, is_any_rows, is_group_start, is_of_file, is_plain_rows, is_statement_part, may_define, size_before_sql,
 )
-from binlogio._kernel.scan.frames cimport F_WHOLE, Frame, frame_at, is_intact, shift_of
+from binlogio._kernel.scan.cursor cimport F_WHOLE, Cursor, Frame, has_event, look, pass_event, set_cursor
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, follow_body, frames_changes
 
 cdef enum:
@@ -74,9 +74,9 @@ cdef class GroupFilter:
         Returns:
             True if the buffer ends inside a group that is not selected.
         """
-        cdef Frame frame
+        cdef Cursor cursor
+        cdef Frame* frame = &cursor.frame
         cdef int64_t kept = at  # the end of what is certainly skipped
-        cdef int64_t base = offset - at
         cdef uint32_t kept_shift = shift
         cdef bint looking = False  # in a group that may not be selected
         cdef int answer
@@ -85,13 +85,11 @@ cdef class GroupFilter:
         self.good = offset
         if not inside:
             memset(&self.group, 0, sizeof(self.group))
-        while at < data.shape[0] and base + at < stop:
-            if (frame_at(&frame, &data[at], data.shape[0] - at, checksum) != F_WHOLE or frame.size > BIG_EVENT_SIZE
-                    or checksum and verify and not is_intact(&frame)):
-                break
+        set_cursor(&cursor, &data[0], data.shape[0], at, offset, -1, checksum, shift)
+        while cursor.offset < stop and has_event(&cursor, verify):
             if (inside or looking) and (self.group.place == G_OUTSIDE or is_group_start(frame.code)):
                 _follow_all(follow, definitions)
-                kept, kept_shift, self.good = at, shift, base + at
+                kept, kept_shift, self.good = cursor.at, cursor.shift, cursor.offset
                 inside = looking = False
             if is_of_file(frame.code):
                 inside = False
@@ -118,13 +116,12 @@ cdef class GroupFilter:
                 if frame.code == QUERY_EVENT and may_define(frame.body, frame.end):
                     definitions.append(<bytes>frame.body[:frame.end - frame.body])
             self.group = next
-            shift = shift_of(&frame, base + at, shift)
-            at += frame.size
+            pass_event(&cursor)
             if inside:
-                kept, kept_shift = at, shift
+                kept, kept_shift = cursor.at, cursor.shift
         if (inside or looking) and self.group.place == G_OUTSIDE:
             _follow_all(follow, definitions)
-            kept, kept_shift, self.good = at, shift, base + at
+            kept, kept_shift, self.good = cursor.at, cursor.shift, cursor.offset
             inside = False
         self.at, self.position_shift = kept, kept_shift
         return inside
@@ -184,14 +181,14 @@ cdef class GroupFilter:
 
 def payload_definitions(bytes plain not None):
     """Return type and body of the statements in the plain bytes of a payload that may define a table."""
-    cdef const uint8_t* at = plain
-    cdef const uint8_t* end = at + len(plain)
-    cdef Frame frame
+    cdef Cursor cursor
+    cdef Frame* frame = &cursor.frame
     cdef list found = []
-    while frame_at(&frame, at, end - at, False) == F_WHOLE:
+    set_cursor(&cursor, plain, len(plain), 0, 0, 0, False, 0)
+    while look(&cursor) == F_WHOLE:
         if frame.code == QUERY_EVENT and may_define(frame.body, frame.end):
             found.append((QUERY_EVENT, <bytes>frame.body[:frame.end - frame.body]))
-        at += frame.size
+        pass_event(&cursor)
     return found
 
 

@@ -11,8 +11,9 @@ from binlogio._kernel.base.event_bytes cimport stamp_event
 from binlogio._kernel.base.event_codes cimport CHECKSUM_SIZE, FORMAT_DESCRIPTION_EVENT, HEADER_SIZE
 from binlogio._kernel.primitives cimport Memory
 from binlogio._kernel.scan.event_types cimport is_group_start
-from binlogio._kernel.scan.frames cimport (
-    F_BAD_SIZE, F_NEED_DATA, F_WHOLE, Frame, actual_checksum, frame_at, is_intact, shift_of, stored_checksum,
+from binlogio._kernel.scan.cursor cimport (
+    F_BAD_SIZE, F_NEED_DATA, F_WHOLE, Cursor, Frame, actual_checksum, frame_at, is_intact, look, pass_event, set_cursor,
+    shift_of, stored_checksum,
 )
 from binlogio._kernel.scan.groups cimport GroupState, follow_body
 
@@ -21,14 +22,6 @@ from binlogio.errors import BinlogFormatError, ChecksumMismatch
 cdef enum:
     MAX_GROUP_START_SIZE = 4096  # in bytes; GTID events have a few hundred
     REACH = 1 << 16  # bytes of a file whose positions are equal in all but the lowest two bytes
-
-
-cdef struct Scan:
-    int64_t at
-    int64_t count
-    int error
-    uint32_t stored
-    uint32_t actual
 
 
 cdef class EventIndex:
@@ -62,24 +55,20 @@ cdef int _add(EventIndex index, const uint8_t* p, int64_t offset) except -1 nogi
     return 0
 
 
-cdef int _scan(EventIndex index, const uint8_t* data, int64_t size, int64_t base, bint checksum, bint verify,
-               bint stop_at_description, Scan* state) except -1 nogil:
-    cdef Frame frame
-    cdef int status = frame_at(&frame, data, size, checksum)
+cdef int _scan(EventIndex index, Cursor* cursor, bint verify, bint stop_at_description) except -1 nogil:
+    """Index events up to one that is not whole or intact; returns the FrameStatus there, F_WHOLE if it is not intact."""
+    cdef Frame* frame = &cursor.frame
+    cdef int status = look(cursor)
     while status == F_WHOLE:
-        if frame.code == FORMAT_DESCRIPTION_EVENT and stop_at_description:
-            return 0
-        if checksum and verify and frame.code != FORMAT_DESCRIPTION_EVENT:
-            state.stored, state.actual = stored_checksum(&frame), actual_checksum(&frame)
-            if state.stored != state.actual:
-                state.error = 2
-                return 0
-        _add(index, frame.head, base + state.at)
-        state.at += frame.size
-        status = frame_at(&frame, data + state.at, size - state.at, checksum)
-    if status == F_BAD_SIZE:
-        state.error = 1
-    return 0
+        if frame.code == FORMAT_DESCRIPTION_EVENT:
+            if stop_at_description:
+                return F_NEED_DATA
+        elif verify and cursor.checksum and not is_intact(frame):
+            return F_WHOLE
+        _add(index, frame.head, cursor.offset)
+        pass_event(cursor)
+        status = look(cursor)
+    return status
 
 
 def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, bint verify=True,
@@ -98,21 +87,21 @@ def scan_headers(const uint8_t[::1] buffer, int64_t offset=0, *, bint checksum, 
         ChecksumMismatch: the checksum of an event is wrong.
     """
     cdef EventIndex index = EventIndex()
-    cdef Scan state
-    state.at = 0
-    state.count = 0
-    state.error = 0
+    cdef Cursor cursor
+    cdef int status = F_NEED_DATA
+    set_cursor(&cursor, &buffer[0], buffer.shape[0], 0, offset, -1, checksum, 0)
     if buffer.shape[0]:
         with nogil:
-            _scan(index, &buffer[0], buffer.shape[0], offset, checksum, verify, stop_at_description, &state)
-    if state.error == 1:
+            status = _scan(index, &cursor, verify, stop_at_description)
+    if status == F_BAD_SIZE:
         raise BinlogFormatError(
-            "impossible size of an event", offset=offset + state.at, field="event_size",
-            found=u32(&buffer[state.at + 9]), expected=f"at least {HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)}",
+            "impossible size of an event", offset=cursor.offset, field="event_size",
+            found=cursor.frame.size, expected=f"at least {HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)}",
         )
-    if state.error == 2:
-        raise ChecksumMismatch(offset=offset + state.at, expected=state.stored, actual=state.actual)
-    index.end = offset + state.at
+    if status == F_WHOLE:
+        raise ChecksumMismatch(
+            offset=cursor.offset, expected=stored_checksum(&cursor.frame), actual=actual_checksum(&cursor.frame))
+    index.end = cursor.offset
     return index
 
 

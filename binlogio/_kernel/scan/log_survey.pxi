@@ -10,14 +10,15 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memset
 
-from binlogio._kernel.base.cursor cimport little, u16, u32
+from binlogio._kernel.base.cursor cimport u32
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.primitives cimport Memory, ZstdContext
 from binlogio._kernel.scan.event_types cimport (
     is_any_rows, is_compressed_rows, is_group_start, is_xa_prepare, may_define, size_before_sql,
 )
-from binlogio._kernel.scan.frames cimport (
-    F_BAD_SIZE, F_NEED_DATA, F_WHOLE, Frame, actual_checksum, frame_at, shift_of, stored_checksum,
+from binlogio._kernel.scan.cursor cimport (
+    F_BAD_SIZE, F_NEED_DATA, F_WHOLE, Cursor, Frame, RowsHead, actual_checksum, frame_at, look, pass_event, rows_head,
+    rows_post_header, set_cursor, shift_of, stored_checksum, whole_events,
 )
 from binlogio._kernel.scan.groups cimport (
     G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
@@ -65,8 +66,6 @@ cdef enum SurveyProblem:
 cdef enum:
     IS_ENDED = 1  # flags of a group
     IS_COMPRESSED = 2
-    V1_POST_HEADER = 8
-    V2_POST_HEADER = 10
     DUMMY_TABLE_ID = 0xFFFFFF  # table id of a rows event without rows, which only ends a statement
     MOST_PROBLEMS = 1 << 12  # problems that are kept until the caller takes them
     MOST_GROUP_BYTES = 1 << 22
@@ -311,13 +310,16 @@ cdef class LogSurvey:
         is.
         """
         cdef int status = V_GO_ON
+        cdef Cursor cursor
         if data.shape[0] <= at:
             return V_NEED_DATA, at
+        set_cursor(&cursor, &data[0], data.shape[0], at, base + at, -1, self.checksum, self.shift)
+        cursor.has_positions = self.has_positions
         with nogil:
             while status == V_GO_ON:
-                status = self._take(&data[0], data.shape[0], &at, base, looked)
+                status = self._take(&cursor, looked)
                 looked = False
-        return status, at
+        return status, cursor.at
 
     def begin_payload(self) -> None:
         """Begin the events of a payload, in which earlier table maps are not valid."""
@@ -353,29 +355,24 @@ cdef class LogSurvey:
         """Measured rows of updates and deletes, their bytes, and the bytes that MINIMAL images would have."""
         return self.measured_rows, self.measured_bytes, self.minimal_bytes
 
-    cdef int _take(self, const uint8_t* data, int64_t size, int64_t* at, int64_t base, bint looked) except -1 nogil:
-        cdef Frame frame
-        cdef int64_t offset = base + at[0]
-        cdef uint32_t shift
+    cdef int _take(self, Cursor* cursor, bint looked) except -1 nogil:
+        cdef Frame* frame = &cursor.frame
         cdef int looks
-        cdef int status = frame_at(&frame, data + at[0], size - at[0], self.checksum)
-        if status == F_BAD_SIZE:
-            return V_BAD_SIZE
-        if status == F_NEED_DATA:
-            shift = shift_of(&frame, offset, self.shift) if frame.size > BIG_EVENT_SIZE else self.shift
-            return V_BAD_SIZE if self.has_positions and shift and shift != self.shift else V_NEED_DATA
+        cdef int status = look(cursor)
+        if status != F_WHOLE:
+            return V_BAD_SIZE if status == F_BAD_SIZE else V_NEED_DATA
         looks = V_GO_ON if looked else self.looks_at[frame.code]
         if looks == V_DESCRIPTION:
             return V_DESCRIPTION
-        if self.checksum and not looked:
-            self.stored, self.actual = stored_checksum(&frame), actual_checksum(&frame)
+        if cursor.checksum and not looked:
+            self.stored, self.actual = stored_checksum(frame), actual_checksum(frame)
             if self.stored != self.actual:
                 return V_BAD_CHECKSUM
-        if looks == V_LOOK and not self._opens(frame.code, frame.body, frame.end, offset):
+        if looks == V_LOOK and not self._opens(frame.code, frame.body, frame.end, cursor.offset):
             return V_LOOK
-        self._check_position(&frame, offset)
-        self._group_event(&frame, offset)
-        at[0] += frame.size
+        self._check_position(frame, cursor.offset)
+        self._group_event(frame, cursor.offset)
+        pass_event(cursor)
         if self.problems.size >= <int64_t>sizeof(ProblemRecord) * MOST_PROBLEMS or (
                 self.groups.size >= MOST_GROUP_BYTES) or self.runs.size >= MOST_GROUP_BYTES:
             return V_FULL
@@ -402,7 +399,7 @@ cdef class LogSurvey:
         self.opened.reserve(size)
         if not self.zstd.open(self.opened.data, size, fields.payload, end - fields.payload):
             return False
-        if _whole_events(self.opened.data, size) != size:
+        if whole_events(self.opened.data, size) != size:
             return False
         self.maps.end_statement()
         self._walk_inner(self.opened.data, size, offset)
@@ -412,20 +409,20 @@ cdef class LogSurvey:
 
     cdef int64_t _walk_inner(self, const uint8_t* data, int64_t size, int64_t offset) except -1 nogil:
         """Process the complete events at the start of plain bytes of a payload; returns their size."""
-        cdef int64_t at = 0
-        cdef Frame frame
+        cdef Cursor cursor
         cdef TypeCounts* counts
-        while frame_at(&frame, data + at, size - at, False) == F_WHOLE:
-            counts = self._type_counts(frame.code)
+        set_cursor(&cursor, data, size, 0, offset, 0, False, 0)
+        while look(&cursor) == F_WHOLE:
+            counts = self._type_counts(cursor.frame.code)
             if counts != NULL:
                 counts.inner_events += 1
-                counts.inner_bytes += frame.size
+                counts.inner_bytes += cursor.frame.size
             if self.has_group:
                 self.group.events += 1
-                self._begin_time(u32(frame.head))
-            self._body(frame.code, frame.body, frame.end, offset, True)
-            at += frame.size
-        return at
+                self._begin_time(u32(cursor.frame.head))
+            self._body(cursor.frame.code, cursor.frame.body, cursor.frame.end, offset, True)
+            pass_event(&cursor)
+        return cursor.at
 
     cdef int _check_position(self, const Frame* frame, int64_t offset) except -1 nogil:
         cdef uint32_t shift = shift_of(frame, offset, self.shift)
@@ -707,13 +704,8 @@ cdef class LogSurvey:
         return 0
 
     cdef int _rows(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t offset) except -1 nogil:
-        cdef bint is_v1 = code <= DELETE_ROWS_EVENT_V1 or (
-            WRITE_ROWS_COMPRESSED_EVENT_V1 <= code <= DELETE_ROWS_COMPRESSED_EVENT_V1)
-        cdef int post_header = V1_POST_HEADER if is_v1 else V2_POST_HEADER
-        cdef const uint8_t* at = body
-        cdef uint64_t table_id
+        cdef RowsHead head
         cdef uint64_t columns = 0
-        cdef int64_t extra
         cdef int64_t rows = 0
         cdef int64_t taken = 0
         cdef int64_t size
@@ -721,27 +713,22 @@ cdef class LogSurvey:
         cdef bint ends
         cdef Plan* plan
         cdef RowsEvent event
-        if end - at < post_header:
+        if not rows_head(&head, body, end, rows_post_header(code)):
             return self._problem(P_BODY, offset, code)
-        table_id = little(at, 6)
-        ends = u16(at + 6) & 1
-        number = self.maps.plan_of(table_id)
+        ends = head.flags & 1
+        number = self.maps.plan_of(head.table_id)
         if number == NOT_MAPPED:
-            if not (table_id == DUMMY_TABLE_ID and ends) and self.knows_group:
-                self._problem(P_NO_TABLE_MAP, offset, <int64_t>table_id)
+            if not (head.table_id == DUMMY_TABLE_ID and ends) and self.knows_group:
+                self._problem(P_NO_TABLE_MAP, offset, <int64_t>head.table_id)
         elif self.is_filtered and not self._wants_rows(number, code):
             pass
         elif code <= PRE_GA_DELETE_ROWS_EVENT or self.is_part:
             self.has_change = True
         elif self.counts or is_compressed_rows(code):
             plan = self.maps.cores[number]
-            at += post_header
-            if not is_v1:
-                extra = <int64_t>u16(at - 2) - 2
-                if extra < 0 or end - at < extra:
-                    return self._problem(P_BODY, offset, code)
-                at += extra
-            if not read_frame(&event, code, at, end, &columns) or columns != <uint64_t>plan.column_count:
+            if head.extra == NULL:
+                return self._problem(P_BODY, offset, code)
+            if not read_frame(&event, code, head.rest, end, &columns) or columns != <uint64_t>plan.column_count:
                 return self._problem(P_ROWS, offset, code)
             if is_compressed_rows(code) and not inflate_images(self.plain, &event, self.opened_size):
                 return self._problem(P_ROWS, offset, code)
@@ -890,12 +877,3 @@ cdef inline bint _ends_transaction(uint8_t code, const uint8_t* body, const uint
         size = size_before_sql(body, end)
         return size > 0 and ends_transaction(body + size, end - body - size)
     return code == XID_EVENT or code == XA_PREPARE_LOG_EVENT or code == TRANSACTION_PAYLOAD_EVENT
-
-
-cdef int64_t _whole_events(const uint8_t* data, int64_t size) noexcept nogil:
-    """Return the size of the complete events at the start of plain bytes of a payload."""
-    cdef int64_t at = 0
-    cdef Frame frame
-    while frame_at(&frame, data + at, size - at, False) == F_WHOLE:
-        at += frame.size
-    return at
