@@ -492,18 +492,23 @@ class BinlogReader:
 
     def _events_of_list(self, events: list[BinlogEvent]) -> Iterator[BinlogEvent]:
         context, follow, feed = self.context, self._decoder.follow, self._tracker.feed
+        payload: BinlogEvent | None = None  # the compressed transaction that contains the next events
         for event in events:
             kind = type(event)
             if kind in TABLE_EVENTS:
                 follow(event)
-            self._event = event
-            place = feed(event)
+            if payload is None or event.header.inner is None:
+                self._good_event = payload or self._good_event
+                payload = event if kind is TransactionPayloadEvent else None
+                self._event = event
+                place = feed(event)
             if kind is QueryEvent:
                 self._follow(event, context)
             if self._choice is None or self._wants(self._choice, event):
                 yield event
-            if place is GroupPlace.OUTSIDE:
+            if place is GroupPlace.OUTSIDE and payload is None:
                 self._good_event = event
+        self._good_event = payload or self._good_event
 
     def _wants(self, choice: Selection, event: BinlogEvent) -> bool:
         """Return whether the group of an event is selected; outside of groups, True until the selection has ended."""

@@ -2,8 +2,9 @@
 """Frequent event types as Python objects (`binlogio.events`), many in one call.
 
 Cuts events out of a buffer, verifies their checksums, and makes instances of the frozen dataclasses without their
-constructors. An event is left to its construct codec if it is of another type, is incomplete, has a wrong checksum, or
-has a body format that current servers do not write. Status variables, table maps and the heads of rows events are
+constructors. The events of a small compressed transaction follow the one that contains them. An event is left to its
+construct codec if it is of another type, is incomplete, has a wrong checksum, or has a body format that current servers
+do not write. Status variables, table maps and the heads of rows events are
 parsed by their codecs once and then looked up by their bytes.
 """
 
@@ -19,7 +20,7 @@ from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, DELETE_ROWS_EVENT_V1,
     GTID_LOG_EVENT, HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_EVENT,
-    ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
+    ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, TRANSACTION_PAYLOAD_EVENT, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
 )
 from binlogio._kernel.event_scanner cimport Group, GtidFields, RowsEvent, gtid_fields, read_frame, read_group
 from binlogio._kernel.scan.event_types cimport (
@@ -28,7 +29,9 @@ from binlogio._kernel.scan.event_types cimport (
 from binlogio._kernel.scan.cursor cimport (
     Cursor, Frame, RowsHead, has_event, pass_event, rows_head, rows_post_header, set_cursor,
 )
+from binlogio._kernel.primitives cimport Memory, ZstdContext
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, GroupState, follow_body
+from binlogio._kernel.scan.payloads cimport PayloadFields, open_small, payload_fields
 
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
@@ -133,6 +136,7 @@ _FIELDS = {
     XA_PREPARE_LOG_EVENT: ("one_phase", "format_id", "gtrid", "bqual", "header"),
     PARTIAL_UPDATE_ROWS_EVENT: _UPDATE_FIELDS,
     ANNOTATE_ROWS_EVENT: ("sql", "header"),
+    TRANSACTION_PAYLOAD_EVENT: ("fields", "payload", "header"),
     MARIADB_GTID_EVENT: ("sequence_number", "domain_id", "flags", "commit_id", "xid", "flags_extra", "extra_engines",
                          "sa_seq_no", "thread_id", "trailing", "header"),
 }
@@ -157,6 +161,9 @@ cdef class EventCutter:
     cdef KnownBodies contexts  # status variables and schema of statements, together
     cdef KnownBodies variables, schemas
     cdef Maker variable
+    cdef ZstdContext zstd
+    cdef Memory opened  # the plain bytes of a payload
+    cdef int64_t opened_size
     cdef object last_uuid
     cdef bytes last_data  # bytes of `last_uuid`
     cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
@@ -168,6 +175,7 @@ cdef class EventCutter:
         self.header = Maker(header, ("timestamp", "type_code", "server_id", "event_size", "log_pos", "flags",
                                      "offset", "inner", "extra"))
         self.uuid = Maker(uuid, ("data",))
+        self.zstd, self.opened = ZstdContext(), Memory()
         self.makers = [None] * 256
         for code, names in _FIELDS.items():
             self.makers[code] = Maker(classes[code], names)
@@ -178,12 +186,16 @@ cdef class EventCutter:
             self.known[code] = KnownBodies()
             self.maker[code] = NULL
 
-    def set_codes(self, codes):
-        """Select the event types to make, a subset of `EVENT_CODES`, and empty the caches, which may be invalid now."""
+    def set_codes(self, codes, int64_t opened_size=0):
+        """Select the event types to make, a subset of `EVENT_CODES`, and empty the caches, which may be invalid now.
+
+        `opened_size` is the size in bytes up to which compressed transactions are opened.
+        """
         cdef int code
         for code in range(256):
             self.maker[code] = NULL
             (<KnownBodies>self.known[code]).forget()
+        self.opened_size = opened_size
         self.contexts.forget()
         self.variables.forget()
         self.schemas.forget()
@@ -219,16 +231,57 @@ cdef class EventCutter:
                 break
             if inner >= 0:
                 number = cursor.inner
-            event = self._event(frame.head, frame.end, cursor.offset, number)
-            if event is None:
-                break
-            found.append(event)
+            if frame.code == TRANSACTION_PAYLOAD_EVENT:
+                if inner >= 0 or not self._payload(found, &cursor):
+                    break
+            else:
+                event = self._event(frame.head, frame.end, cursor.offset, number)
+                if event is None:
+                    break
+                found.append(event)
             if by_group:
                 follow_body(&self.group, frame.code, frame.body, frame.end)
             pass_event(&cursor)
         self.at = cursor.at
         self.position_shift = cursor.shift
         return found
+
+    cdef bint _payload(self, list found, Cursor* cursor) except -1:
+        """Append the event of a compressed transaction and the events in it; returns False if construct must do it."""
+        cdef PayloadFields fields
+        cdef Cursor inside
+        cdef const uint8_t* at = cursor.frame.body
+        cdef const uint8_t* end = cursor.frame.end
+        cdef Maker maker = <Maker>self.maker[<int>TRANSACTION_PAYLOAD_EVENT]
+        cdef int64_t size
+        cdef list events = [None]
+        cdef list values = []
+        cdef object made
+        if not payload_fields(at, end, &fields):
+            return False
+        size = open_small(&fields, end, self.zstd, self.opened, self.opened_size)
+        if not size:
+            return False
+        set_cursor(&inside, self.opened.data, size, 0, cursor.offset, 0, False, 0)
+        while inside.at < size:
+            if (not has_event(&inside, False) or self.maker[inside.frame.code] == NULL
+                    or inside.frame.code == TRANSACTION_PAYLOAD_EVENT):
+                return False
+            made = self._event(inside.frame.head, inside.frame.end, cursor.offset, inside.inner)
+            if made is None:
+                return False
+            events.append(made)
+            pass_event(&inside)
+        while at[0]:
+            values.append((at[0], fields.values[at[0]]))
+            at += 2 + at[1]
+        made = begin(maker)
+        put(maker, made, 0, tuple(values))
+        put(maker, made, 1, <bytes>fields.payload[:end - fields.payload])
+        put(maker, made, 2, self._header(cursor.frame.head, cursor.offset, None))
+        events[0] = made
+        found += events
+        return True
 
     def learn(self, object event, bytes body):
         """Cache the result of a codec for later events whose bodies begin with the same bytes."""

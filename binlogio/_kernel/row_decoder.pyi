@@ -179,7 +179,6 @@ class EventWalk:
         by_construct: Collection[int],
         parse_table: Callable[[bytes], MappedTable | None] | None,
         parse_status: Callable[[int, bytes], KnownStatus | None] | None,
-        open_payload: Callable[[bytes, int], bytes | None] | None,
     ) -> None: ...
     @property
     def is_full(self) -> bool: ...

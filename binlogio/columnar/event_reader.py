@@ -44,7 +44,7 @@ from binlogio.options import DEFAULT_LIMITS, ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema.source import DefinitionSource
 from binlogio.selection.event_filter import EVERY_EVENT, AllExcept, EventFilter, Range
-from binlogio.storage.compression import ZstdFrames, decompress_zstd
+from binlogio.storage.compression import decompress_zstd
 from binlogio.values.charsets import UTF8, charset_of
 
 if TYPE_CHECKING:
@@ -344,7 +344,6 @@ class WalkDecoder(Decoder):
     def __init__(self, walk: EventWalk) -> None:
         super().__init__(decompress=decompress_zstd)
         self._walk = walk
-        self._zstd_frames = ZstdFrames()
         self._seen: tuple[object, ...] | None = None  # the format that the walk is set to
 
     def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
@@ -354,10 +353,7 @@ class WalkDecoder(Decoder):
         if found != self._seen:
             self._seen = found
             self._walk.describe(
-                _by_construct(context),
-                lambda body: _mapped_table(body, context),
-                _known_status(context),
-                self._zstd_frames.decompress,
+                _by_construct(context), lambda body: _mapped_table(body, context), _known_status(context)
             )
         framer.cut_events(
             cast("EventCutter", self._walk), stop, _MOST_EVENTS, by_group=by_group

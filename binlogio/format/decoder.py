@@ -89,9 +89,9 @@ class Decoder:
     def cut(self, framer: EventFramer, stop: int | None = None, *, by_group: bool = False) -> list[BinlogEvent]:
         """Return events that begin before offset `stop`, up to the first one that the kernel cannot decode.
 
-        With `by_group`, the events end before the next GTID event. The list is empty if the kernel cannot decode the
-        next event: pass its frame to `decode`. The caller must call `follow` for each event of a class in
-        `TABLE_EVENTS` before it uses the events after it.
+        With `by_group`, the events end before the next GTID event. The events of a compressed transaction follow it.
+        The list is empty if the kernel cannot decode the next event: pass its frame to `decode`. The caller must call
+        `follow` for each event of a class in `TABLE_EVENTS` before it uses the events after it.
         """
         if not self._is_set_to(framer.context) or self._cutter is None:
             return []
@@ -177,11 +177,6 @@ class Decoder:
         code = frame.header.type_code
         event: BinlogEvent
         if self._only is None or code in self._only:
-            if code == EventType.TRANSACTION_PAYLOAD_EVENT and is_compiled():
-                payload = _payload_event(frame.body, frame.header)
-                if payload is not None:
-                    self.follow(payload)
-                    return payload
             event = codec_for(code).parse(frame.header, frame.body, frame.context)
             if self._is_set_to(frame.context) and self._cutter is not None:
                 self._cutter.learn(event, frame.body)
@@ -200,7 +195,10 @@ class Decoder:
                 from binlogio._kernel.python_events import EVENT_CODES  # noqa: PLC0415
 
                 codes = _usual_codes(context, EVENT_CODES)
-                self._cutter.set_codes(codes if self._only is None else codes.intersection(self._only))
+                if self._decompress is None:
+                    codes -= {EventType.TRANSACTION_PAYLOAD_EVENT}
+                opened_size = context.limits.opened_size
+                self._cutter.set_codes(codes if self._only is None else codes.intersection(self._only), opened_size)
             self._format, self._plain_format = context, plain
         return True
 
@@ -274,21 +272,6 @@ def _usual_codes(context: ParseContext, codes: Collection[int]) -> frozenset[int
         if not sizes or context.post_header_size(code, sizes[0]) == sizes[0]:
             found.append(code)
     return frozenset(found)
-
-
-def _payload_event(body: bytes, header: EventHeader) -> TransactionPayloadEvent | None:
-    """Return the event of a body in the format that servers write; None if its codec must parse it."""
-    from binlogio._kernel.event_scanner import payload_head  # noqa: PLC0415 - the kernel may not be installed
-
-    if (head := payload_head(body)) is None:
-        return None
-    compression_type, uncompressed_size, begin = head
-    values = (0, len(body) - begin, compression_type, uncompressed_size)  # by `PayloadField`
-    fields, at = [], 0
-    while field := body[at]:
-        fields.append((field, values[field]))
-        at += 2 + body[at + 1]
-    return TransactionPayloadEvent(tuple(fields), body[begin:], header)
 
 
 def plain_payload(event: TransactionPayloadEvent, decompress: Decompress | None) -> Iterator[bytes]:

@@ -283,5 +283,5 @@ cdef uint8_t* _put_payload(uint8_t* to, WalkEvent* event) noexcept nogil:
         at += 2
         lenenc(&at, event.frame.end, &value)
         to = _put(put_unsigned(_put(put_unsigned(_put(to, b"["), field), b","), value), b"]")
-    to = _put_bytes(_put(to, b'],"payload":'), event.frame.body + event.payload_at, event.frame.end - event.frame.body - event.payload_at)
+    to = _put_bytes(_put(to, b'],"payload":'), event.payload.payload, event.frame.end - event.payload.payload)
     return _put(to, b"}")

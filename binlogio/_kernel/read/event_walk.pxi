@@ -14,8 +14,8 @@ from binlogio._kernel.event_scanner cimport (
     GTID_TEXT, NO_GTID, Group, GtidChoice, GtidFields, RowsEvent, gtid_fields, inflate_images, put_gtid, read_frame,
     read_group,
 )
-from binlogio._kernel.primitives cimport Memory, crc32, is_ascii, is_utf8
-from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small_zstd_size
+from binlogio._kernel.primitives cimport Memory, ZstdContext, crc32, is_ascii, is_utf8
+from binlogio._kernel.scan.payloads cimport PayloadFields, open_small, payload_fields
 from binlogio._kernel.scan.event_types cimport (
     QUERY_POST_HEADER, is_compressed_rows, is_group_start, is_plain_rows, size_before_sql,
 )
@@ -50,8 +50,7 @@ cdef struct WalkEvent:
     uint16_t flags  # flags of a rows event
     RowsEvent rows
     GtidFields gtid
-    int64_t payload_at  # offset of the payload in the body
-    uint64_t plain_size  # bytes of the decompressed events; 0 if construct must decompress the payload
+    PayloadFields payload  # of a TRANSACTION_PAYLOAD_EVENT
 
 
 cdef class MappedTable:
@@ -113,7 +112,7 @@ cdef class EventWalk:
     cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
     cdef public int64_t payload_end  # file offset after the last payload event
     cdef readonly bint statement_ended
-    cdef object parse_table, parse_status, open_payload
+    cdef object parse_table, parse_status
     cdef int64_t opened_size, max_records, max_bytes
     cdef uint8_t[256] by_construct
     # State of the event group
@@ -133,6 +132,8 @@ cdef class EventWalk:
     cdef MappedTable table  # table of the current event
     cdef KnownStatus status
     cdef Memory plain
+    cdef ZstdContext zstd
+    cdef Memory opened  # the plain bytes of a payload
 
     def __cinit__(self, *, int64_t opened_size, int64_t max_records, int64_t max_bytes, ask_gtid, **_):
         self.gtids = None if ask_gtid is None else GtidChoice(ask_gtid)
@@ -140,9 +141,10 @@ cdef class EventWalk:
         self.wants_group = -1
         self.mapped = {}
         self.set_group(G_OUTSIDE, None, None, None, starts_group=False)
-        self.describe(range(256), None, None, None)
+        self.zstd, self.opened = ZstdContext(), Memory()
+        self.describe(range(256), None, None)
 
-    def describe(self, by_construct, parse_table, parse_status, open_payload) -> None:
+    def describe(self, by_construct, parse_table, parse_status) -> None:
         """Set the format of the following events.
 
         Args:
@@ -150,11 +152,9 @@ cdef class EventWalk:
             parse_table: function from the body of a TABLE_MAP_EVENT to a MappedTable, or None if construct rejects it.
             parse_status: function from type and body of a QUERY_EVENT to the KnownStatus of its status variables; None
                 if they are rejected.
-            open_payload: function from a small zstd payload and its plain size in bytes to the plain bytes, or None if
-                construct must decompress it.
         """
         cdef int code
-        self.parse_table, self.parse_status, self.open_payload = parse_table, parse_status, open_payload
+        self.parse_table, self.parse_status = parse_table, parse_status
         for code in range(256):
             self.by_construct[code] = code in by_construct
         self.known_tables = {}
@@ -246,21 +246,18 @@ cdef class EventWalk:
     cdef bint _take(self, WalkEvent* event) except -1:
         """Parse an event and update the state of the walk; returns False if construct must parse it."""
         cdef Group group
-        cdef bytes plain = None
+        cdef int64_t size = 0
         cdef dict mapped
         cdef bint statement_ended
         if not self._parse(event, &group):
             return False
         if event.frame.code == TRANSACTION_PAYLOAD_EVENT:
-            if event.plain_size:
-                plain = self.open_payload(
-                    <bytes>(<const char*>event.frame.body + event.payload_at)[:event.frame.end - event.frame.body - event.payload_at],
-                    event.plain_size)
-            if plain is None:
+            size = open_small(&event.payload, event.frame.end, self.zstd, self.opened, self.opened_size)
+            if not size:
                 return False
             mapped, statement_ended = self.mapped, self.statement_ended
             self.mapped = mapped.copy()
-            if not self._inside(plain, event, False):
+            if not self._inside(size, event, False):
                 self.mapped, self.statement_ended = mapped, statement_ended
                 return False
             self.mapped, self.statement_ended = mapped, statement_ended
@@ -269,16 +266,16 @@ cdef class EventWalk:
         if event.inner < 0:
             self._follow(event, &group)
         self._add(event)
-        if plain is not None:
-            self._inside(plain, event, True)
+        if size:
+            self._inside(size, event, True)
         return True
 
-    cdef bint _inside(self, bytes plain, WalkEvent* payload, bint adds) except -1:
+    cdef bint _inside(self, int64_t size, WalkEvent* payload, bint adds) except -1:
         """Process the events of a payload, or only check that all of them can be processed if `adds` is False."""
         cdef WalkEvent event
         cdef Group group
         cdef Cursor cursor
-        set_cursor(&cursor, <const uint8_t*><const char*>plain, len(plain), 0, payload.pos, 0, False, 0)
+        set_cursor(&cursor, self.opened.data, size, 0, payload.pos, 0, False, 0)
         event.pos, event.end_pos = payload.pos, payload.end_pos
         self._map(payload)
         while cursor.at < cursor.size:
@@ -334,7 +331,7 @@ cdef class EventWalk:
         elif code == RAND_EVENT:
             is_known = event.frame.end - event.frame.body == 16
         elif code == TRANSACTION_PAYLOAD_EVENT:
-            is_known = event.inner < 0 and _payload(event)
+            is_known = event.inner < 0 and payload_fields(event.frame.body, event.frame.end, &event.payload)
         else:
             return False
         return is_known and self._accepts(event)
@@ -497,11 +494,3 @@ cdef class ParsedEvents(EventWalk):
     cdef int _add(self, WalkEvent* event) except -1:
         return 0
 
-
-cdef bint _payload(WalkEvent* event) noexcept nogil:
-    cdef PayloadFields fields
-    if not payload_fields(event.frame.body, event.frame.end, &fields):
-        return False
-    event.payload_at = fields.payload - event.frame.body
-    event.plain_size = small_zstd_size(&fields)
-    return True

@@ -23,7 +23,7 @@ from binlogio._kernel.scan.cursor cimport (
 from binlogio._kernel.scan.groups cimport (
     G_OUTSIDE, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
 )
-from binlogio._kernel.scan.payloads cimport PayloadFields, payload_fields, small_zstd_size
+from binlogio._kernel.scan.payloads cimport PayloadFields, open_small, payload_fields
 
 SURVEY_NEED_DATA = 0  # the event at the position is incomplete
 SURVEY_DESCRIPTION = 1  # a format description, or the start of encryption
@@ -392,14 +392,8 @@ cdef class LogSurvey:
             return False
         if self.keeps_bounds:
             return True
-        size = small_zstd_size(&fields)
-        if not size or size > self.opened_size or not self.zstd.takes(fields.payload, end - fields.payload, size):
-            return False
-        self.opened.size = 0
-        self.opened.reserve(size)
-        if not self.zstd.open(self.opened.data, size, fields.payload, end - fields.payload):
-            return False
-        if whole_events(self.opened.data, size) != size:
+        size = open_small(&fields, end, self.zstd, self.opened, self.opened_size)
+        if not size or whole_events(self.opened.data, size) != size:
             return False
         self.maps.end_statement()
         self._walk_inner(self.opened.data, size, offset)

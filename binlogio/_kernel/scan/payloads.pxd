@@ -7,6 +7,7 @@
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from binlogio._kernel.base.cursor cimport lenenc
+from binlogio._kernel.primitives cimport Memory, ZstdContext
 
 cdef enum:
     PAYLOAD_SIZE = 1
@@ -47,3 +48,17 @@ cdef inline uint64_t small_zstd_size(PayloadFields* fields) noexcept nogil:
     if fields.values[PAYLOAD_COMPRESSION] != ZSTD or fields.values[PAYLOAD_PLAIN_SIZE] > MOST_AT_ONCE:
         return 0
     return fields.values[PAYLOAD_PLAIN_SIZE]
+
+
+cdef inline int64_t open_small(PayloadFields* fields, const uint8_t* end, ZstdContext zstd, Memory to,
+                               int64_t most) except -1 nogil:
+    """Decompress a small zstd payload that ends at `end` into `to`; returns its plain size in bytes.
+
+    Returns 0 if Python must decompress it, because it is larger than `most` bytes or not a single small frame.
+    """
+    cdef int64_t size = small_zstd_size(fields)
+    if not size or size > most or not zstd.takes(fields.payload, end - fields.payload, size):
+        return 0
+    to.size = 0
+    to.reserve(size)
+    return size if zstd.open(to.data, size, fields.payload, end - fields.payload) else 0
