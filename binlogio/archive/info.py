@@ -1,7 +1,8 @@
 """Facts about logs from their heads and tails, without reading the events between: server, times, GTIDs, format.
 
     head  format description; encryption; PREVIOUS_GTIDS (MySQL) or GTID_LIST (MariaDB); the first event group
-    tail  the last events: the last GTID, and the ROTATE or STOP that ends a closed log
+    tail  the last events: the last GTID, and the ROTATE or STOP that ends a closed log; if they do not end an event
+          group, the whole log is read for the place where it is cut
 
 The GTIDs of a log are the GTIDs in the head of the next log minus those in its own head. The next log is the one named
 by the ROTATE event, or, without a ROTATE, the one with the next number. If it is not given, the first and the last GTID
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from binlogio.archive.event_batches import likely_headers
+from binlogio.archive.verify import log_end
 from binlogio.columnar.event_reader import EventSelection, read_transactions
 from binlogio.constants import (
     BINLOG_MAGIC,
@@ -34,7 +36,7 @@ from binlogio.events.format_description import BINLOG_VERSION, FormatDescription
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.format.framing import EventFrame
-from binlogio.format.groups import GTID_EVENTS
+from binlogio.format.groups import GTID_EVENTS, GroupPlace, GroupTracker
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidSet
 from binlogio.gtid.sets import Interval
 from binlogio.series.log_head import HEAD_EVENTS, head_frames
@@ -70,7 +72,7 @@ class LogInfo:
     Args:
         file: its name.
         size: bytes as stored.
-        error: why the log could not be read.
+        error: why the log could not be read, or how it is cut.
         vendor: "mysql" or "mariadb".
         server_version, server_id: of the server that wrote the log.
         binlog_version: 1 (3.23), 3 (4.0, 4.1) or 4.
@@ -79,6 +81,7 @@ class LogInfo:
         encryption: "file" (MySQL) or "events" (MariaDB); None: plain events.
         is_relay_log: a replica wrote the log.
         in_use: the flag BINLOG_IN_USE is set: the server has not closed the log.
+        incomplete: the log is in use, or its server crashed, and it ends in an incomplete transaction or event: where.
         starts_server: the log is the first one after a start of the server.
         created: creation time of the log in seconds since 1970, UTC.
         last_event: time of the last event, in the same unit.
@@ -106,6 +109,7 @@ class LogInfo:
     encryption: str | None = None
     is_relay_log: bool = False
     in_use: bool | None = None
+    incomplete: str | None = None
     starts_server: bool = False
     created: int | None = None
     last_event: int | None = None
@@ -123,9 +127,14 @@ class LogInfo:
 
 @dataclass(slots=True)
 class _Ends:
-    """Facts read from head and tail of a log: GTIDs before it, and of its first and last group."""
+    """Facts read from head and tail of a log: GTIDs before it, and of its first and last group.
+
+    `ends_whole` is False if the last events do not certainly end an event group; `end` is the end of the last one.
+    """
 
     info: LogInfo
+    ends_whole: bool = True
+    end: int = 0
     before: GtidSet | _Sources | None = None
     first: _ANY_GTID | None = None
     last: _ANY_GTID | None = None
@@ -145,7 +154,7 @@ def log_infos(logs: Sequence[LogFile], keyring: Keyring | None = None, *, tables
     at_hand: _Ends | None = None
     log_at_hand: LogFile | None = None
     for log in logs:
-        found = _ends_of(log, keyring)
+        found = _ends_of(log, keyring, reads_all=tables)
         if at_hand is not None and log_at_hand is not None:
             yield _complete(log_at_hand, at_hand, found, keyring, tables=tables)
         at_hand, log_at_hand = found, log
@@ -168,8 +177,8 @@ def _complete(log: LogFile, ends: _Ends, following: _Ends | None, keyring: Keyri
     )
 
 
-def _ends_of(log: LogFile, keyring: Keyring | None) -> _Ends:
-    """Return the facts from the head and the tail of a log."""
+def _ends_of(log: LogFile, keyring: Keyring | None, *, reads_all: bool) -> _Ends:
+    """Return the facts from the head and the tail of a log; `reads_all`: also from a tail that cannot be sought."""
     found = _Ends(LogInfo(file=log.name, size=log.size))
     try:
         opened = log.open(keyring)
@@ -177,6 +186,8 @@ def _ends_of(log: LogFile, keyring: Keyring | None) -> _Ends:
             _read_ends(opened, found, keyring)
         finally:
             opened.close()
+        if not found.ends_whole or (reads_all and not found.info.end_read and log.stream is None):
+            _read_end(log, found, keyring)
     except UnsupportedFeature as exc:
         encryption = _missing_key(log, exc)
         exc.locate(file=log.name)
@@ -278,8 +289,10 @@ def _read_tail(opened: OpenedLog, found: _Ends, context: ParseContext) -> None:
         opened.seek(start)
         data = opened.read_up_to(end - start)
         places = _event_places(data, start, context)
+        found.ends_whole = _ends_whole(data, places, start, context)
         if places:
             frame = _frame(data, places[-1], start, context)
+            found.end = frame.header.offset + frame.header.event_size
             info = replace(found.info, last_event=frame.header.timestamp)
             if frame.header.type_code in LOG_ENDS:
                 event = _parsed(frame)
@@ -297,6 +310,37 @@ def _read_tail(opened: OpenedLog, found: _Ends, context: ParseContext) -> None:
                 return
         if start <= len(BINLOG_MAGIC):
             return
+
+
+def _ends_whole(data: bytes, places: Sequence[int], start: int, context: ParseContext) -> bool:
+    """Return whether a log that ends with `data` certainly ends with a whole event group."""
+    frames = [_frame(data, at, start, context) for at in places]
+    if not frames or places[-1] + frames[-1].header.event_size != len(data):
+        return False
+    is_all = start + places[0] == len(BINLOG_MAGIC)
+    tracker = GroupTracker()
+    for before in [GroupPlace.OUTSIDE] if is_all else [GroupPlace.OUTSIDE, GroupPlace.TRANSACTION]:
+        tracker.resume(before)
+        for frame in frames:
+            tracker.take_body(frame.header.type_code, bytes(frame.body), context)
+        if tracker.place is not GroupPlace.OUTSIDE:
+            return False
+    return True
+
+
+def _read_end(log: LogFile, found: _Ends, keyring: Keyring | None) -> None:
+    """Read the whole log for the event or event group in which it ends."""
+    end = log_end(log, keyring)
+    if end is None:
+        return
+    text = end.incomplete if end.damage is None else f"at {end.damage.begin}: {end.damage.reason}"
+    if text is not None and end.in_use:
+        found.info = replace(found.info, incomplete=text)
+        return
+    if text is None and found.info.end_read and found.end < end.offset:
+        text = f"at {found.end}: the last bytes are not whole events"
+    if text is not None:
+        found.info = replace(found.info, error=f"{log.name}: {text}")
 
 
 def _parsed(frame: EventFrame) -> BinlogEvent:

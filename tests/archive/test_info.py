@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from contextlib import ExitStack
-from io import FileIO
+from io import BytesIO, FileIO
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -14,9 +14,14 @@ from click.testing import CliRunner
 
 import binlogio
 from binlogio.archive import log_infos
+from binlogio.constants import CHECKSUM_SIZE
 from binlogio.events.gtid import GtidEvent, GtidTaggedEvent
 from binlogio.gtid import GtidSet
+from binlogio.options import ServerVariables
 from binlogio.storage import LogFile, find_logs, load_keyring
+from binlogio.writer import BinlogWriter, Statement, StatementFacts
+from binlogio.writer.explain import TABLES
+from binlogio.writer.rules.known_objects import table_access
 from binlogio_cli.main import cli
 from corpus import MARIADB118, MYSQL
 
@@ -87,6 +92,60 @@ def test_a_log_in_use_has_a_last_event_too(name: str, state: bool) -> None:
     assert info.in_use is state
     assert info.last_gtid is not None
     assert info.ends_with == (None if state else "stop")
+
+
+def cut_log(folder: Path, place: str, *, in_use: bool) -> Path:
+    """Write a log that ends in the middle of the last transaction, of an event of it, or in other bytes."""
+    source = MYSQL / "multi_table_stmt" / "binlog.000001"
+    with binlogio.open(source) as reader:
+        *_, (*_, last_event, end) = ([event.header for event in group] for group in reader.groups())
+    data = bytearray(source.read_bytes())
+    size = int.from_bytes(data[13:17], "little")
+    data[21] = int(in_use)
+    before = bytes(data[4 : size + 4])
+    data[size : size + 4] = crc32(before[:17] + bytes(1) + before[18:-4]).to_bytes(4, "little")
+    kept = {"group": data[: end.offset], "event": data[: last_event.offset + 30], "bytes": data + bytes(99)}[place]
+    path = folder / "binlog.000001"
+    path.write_bytes(kept)
+    return path
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+@pytest.mark.parametrize("place", ["group", "event", "bytes"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_log_that_is_cut_is_shown_as_verify_shows_it(tmp_path: Path, place: str, in_use: bool, packed: bool) -> None:
+    """In a log in use it is no damage; the server writes its end, or will remove it."""
+    path = cut_log(tmp_path, place, in_use=in_use)
+    if packed:
+        path.with_suffix(".000001.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+        path = path.with_suffix(".000001.gz")
+    verified = CliRunner().invoke(cli, ["verify", str(path)])
+    result = CliRunner().invoke(cli, ["info", "--tables", str(path)])
+
+    assert (result.exit_code, verified.exit_code) == (1 - in_use, 1 - in_use) if place != "bytes" else (1, 1)
+    assert "closed" not in result.stdout.partition("state")[2] or place == "bytes"
+    if place != "bytes":
+        assert "incomplete" in result.stdout or "in the middle of an event" in result.stdout
+
+
+def test_the_end_of_a_transaction_is_known_although_its_begin_is_far_before_it(tmp_path: Path) -> None:
+    """A log without GTIDs whose last statement may be one of a transaction is read from its start."""
+    variables = ServerVariables(binlog_format="STATEMENT", gtid_mode="OFF")
+    facts = StatementFacts(tables=(table_access(TABLES[0], write=True),))
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as writer, writer.session("s") as session:
+        session.begin()
+        for _ in range(1000):
+            session.execute(Statement("UPDATE t SET b = b + 1", facts=facts))
+        session.commit()
+    data = (tmp_path / "binlog.000001").read_bytes()
+    (tmp_path / "binlog.000001").write_bytes(data[: data.rindex(b"UPDATE") + 22 + CHECKSUM_SIZE])
+    (whole,) = log_infos([LogFile("log", len(data), stream=BytesIO(data))])
+    (cut,) = log_infos([LogFile(str(tmp_path / "binlog.000001"))])
+
+    assert len(data) > 1 << 16
+    assert (whole.ends_with, whole.error, whole.incomplete) == ("stop", None, None)
+    assert (cut.error or "").endswith("the log ends in an incomplete transaction")
 
 
 def test_an_encrypted_log_is_shown_with_and_without_its_key() -> None:

@@ -42,8 +42,9 @@ def command(
 ) -> int:
     """Show server, times, GTIDs and format of each log in FILES (paths, directories, index files, URIs).
 
-    Reads only the first and the last few KiB of each log; of a compressed or encrypted log, and of a relay log, only
-    the first ones, and says so. Exits with 1 if a log cannot be read, or is missing between others.
+    Reads only the first and the last few KiB of each log; all of a log that does not end with a whole transaction; of a
+    compressed or encrypted log, and of a relay log, only the first ones, and says so. Exits with 1 if a log cannot be
+    read, is cut although its server had closed it, or is missing between others.
     """
     is_damaged = False
     logs = find_logs(files)
@@ -134,5 +135,7 @@ def _state(info: LogInfo) -> str:
         return f"{started}closed, followed by {info.next_log}"
     if info.ends_with == "stop":
         return f"{started}closed, the server was stopped"
-    state = "in use, or the server crashed" if info.in_use else "closed"
+    if info.incomplete is not None:
+        return f"{started}{info.incomplete}"
+    state = "in use, or the server crashed" if info.in_use else "closed" if info.error is None else "not whole"
     return f"{started}{state}{'' if info.end_read else ' (the end of the log was not read)'}"
