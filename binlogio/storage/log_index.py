@@ -22,19 +22,19 @@ from __future__ import annotations
 import errno
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError, WriterStateError
-from binlogio.storage.index_file import INDEX_SUFFIX, log_number, read_index
-from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, replace_file
-from binlogio.storage.new_file import is_side
+from binlogio.storage.index_file import AUTO_CNF, AUTO_CNF_SUFFIX, INDEX_SUFFIX, log_number, read_index
+from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, LocalStorage, replace_file
+from binlogio.storage.new_file import give_name, is_side, locked_side, make_directory, missing_folders, rename_new
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from binlogio.storage.log_storage import LogStorage
 
@@ -307,6 +307,72 @@ def _content(lines: Iterable[str]) -> bytes:
 
 def _log_of(line: str) -> str:
     return line.removeprefix(_HERE)
+
+
+# ------------------------------------------------------------------------------------------------------- a new series
+
+
+def has_series(folder: Path, stem: str) -> bool:
+    """Return whether a directory has logs of a stem, or the identity of their server."""
+    index = LogIndex(stem, LocalStorage(folder))
+    others = (index.file_name, index.file_name + CRASH_SAFE_SUFFIX, stem + AUTO_CNF_SUFFIX, AUTO_CNF)
+    return any(index.is_log(name) or name in others for name in LocalStorage(folder).names())
+
+
+@contextmanager
+def new_series(folder: Path, stem: str) -> Iterator[Path]:
+    """Return a context manager for a temporary directory, whose logs all get into `folder` at its end, or none of them.
+
+    The directory is for a writer of new logs; `folder` has no series of this stem. Errors name the files in `folder`.
+
+    Raises:
+        WriterStateError: another writer has logs of this stem open.
+        OSError: a file cannot be written or renamed; FileExistsError if another program has made it meanwhile.
+    """
+    missing = missing_folders(folder)
+    made = missing[-1] if missing else folder / (stem + INDEX_SUFFIX)
+    with locked_side(made, is_directory=True) as side:
+        inner = side / folder.relative_to(made) if missing else side
+        make_directory(inner)
+        with _named_in(inner, folder):
+            yield inner
+            if missing:
+                give_name(side, made, replaces=True)  # fails if the directory exists and is not empty
+            else:
+                _move_series(inner, folder, stem)
+
+
+def _move_series(side: Path, folder: Path, stem: str) -> None:
+    """Publish the logs of a directory in another one, then move the other files beside them."""
+    index, written = (LogIndex(stem, LocalStorage(one)) for one in (folder, side))
+    written.recover()
+
+    def place() -> Iterator[str]:
+        for name in written.names:
+            yield name
+            rename_new(side / name, folder / name)
+
+    index.lock()
+    try:
+        index.recover()
+        index.publish(written.names, place(), written.names)
+    finally:
+        index.unlock()
+    for path in side.iterdir():
+        if path.name != index.file_name:
+            rename_new(path, folder / path.name)
+
+
+@contextmanager
+def _named_in(side: Path, folder: Path) -> Iterator[None]:
+    """Let an error of a file in `side` name the file in `folder`."""
+    try:
+        yield
+    except OSError as exc:
+        path = Path(str(exc.filename))
+        if not path.is_relative_to(side):
+            raise
+        raise OSError(exc.errno, exc.strerror, str(folder / path.relative_to(side))) from exc
 
 
 # ---------------------------------------------------------------------------------------------- choice of logs to purge

@@ -134,11 +134,72 @@ def test_rollback_leaves_nothing(tmp_path: Path) -> None:
         {"session": "a", "do": "rollback"},
         {**BEGIN, "session": "never commits"},
         open_session,
+        {"session": "never commits", "do": "disconnect"},
     ]
     result = write(tmp_path, lines)
 
     assert result.exit_code == 0
     assert rows(tmp_path) == []
+
+
+SET_AUTOCOMMIT: Final = {"session": "a", "do": "set", "variables": {"autocommit": False}}
+XA_START: Final = {"session": "a", "do": "xa_start", "xid": "x"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        ([TABLE, BEGIN, INSERT], 2),
+        ([TABLE, BEGIN, INSERT, COMMIT, {**BEGIN, "session": "b"}], 5),
+        ([TABLE, BEGIN, INSERT, BEGIN, INSERT, BEGIN], 6),
+        ([TABLE, SET_AUTOCOMMIT, INSERT, COMMIT, INSERT, INSERT], 5),
+        ([TABLE, XA_START, INSERT, {**XA_START, "do": "xa_end"}], 2),
+        ([TABLE, BEGIN, {"do": "commit_together", "sessions": ["a"]}, BEGIN, INSERT], 4),
+    ],
+)
+def test_a_transaction_that_the_script_does_not_end_is_refused(
+    tmp_path: Path, lines: list[dict[str, Any]], place: int
+) -> None:
+    """Its rows would be dropped in silence. The message names the line that opened it."""
+    result = write(tmp_path, lines)
+    end = {"session": lines[-1].get("session", ""), "do": "disconnect"}
+
+    assert result.exit_code == 2
+    assert f":{place}: the transaction that begins here has no end" in result.stderr
+    assert not (tmp_path / "logs").exists()
+    assert write(tmp_path, [*lines, end]).exit_code == 0
+
+
+BAD_INSERT: Final = {**INSERT, "changes": [{"insert": "shop.nope", "rows": [{"id": 1}]}]}
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_script_that_is_refused_in_the_middle_leaves_nothing(tmp_path: Path, exists: bool) -> None:
+    """Its first transactions would be a log that looks whole."""
+    folder = tmp_path / "logs"
+    if exists:
+        folder.mkdir()
+        (folder / "other.000001").write_bytes(b"")
+    refused = write(tmp_path, [VARIABLES, TABLE, INSERT, BAD_INSERT])
+    left = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    written = write(tmp_path, [VARIABLES, TABLE, INSERT, {"do": "rotate"}])
+
+    assert (refused.exit_code, written.exit_code) == (2, 0)
+    assert left == ["other.000001"] * exists
+    names = ["binlog.000001", "binlog.000002", "binlog.auto.cnf", "binlog.index"]
+    assert sorted(path.name for path in folder.iterdir()) == names + left
+
+
+def test_what_was_written_after_other_logs_is_named_when_the_script_is_refused(tmp_path: Path) -> None:
+    """As on a server, they are in the log."""
+    write(tmp_path, [VARIABLES, TABLE, INSERT])
+    result = write(tmp_path, [VARIABLES, TABLE, INSERT, BAD_INSERT])
+    written, reason = result.stderr.splitlines()
+
+    assert result.exit_code == 2
+    assert written.startswith(f"binlogio: written before the error: {tmp_path}/logs/binlog.000002; gtid_executed: ")
+    assert written.endswith(f"{VARIABLES['server_uuid']}:1-2")
+    assert "no table 'shop.nope' was defined" in reason
 
 
 def test_options_win_over_the_script(tmp_path: Path) -> None:

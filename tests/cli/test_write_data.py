@@ -545,8 +545,7 @@ def test_a_value_that_does_not_fit_is_refused_with_row_and_column(
     assert result.exit_code == 2, result.exception
     assert f": {row}: " in result.stderr
     assert reason in result.stderr
-    if row == "row 3":
-        assert transactions(tmp_path) == [2]
+    assert not (tmp_path / "logs").exists()
 
 
 @pytest.mark.parametrize(

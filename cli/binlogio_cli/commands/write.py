@@ -15,7 +15,7 @@ import click
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError, UnsupportedFeature
 from binlogio.options import ServerVariables
-from binlogio.storage.new_file import missing_folders, removed_if_empty
+from binlogio.storage.log_index import has_series, new_series
 from binlogio.writer import BinlogWriter
 from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
@@ -155,13 +155,17 @@ def command(
             run = _data(Path(source), kind, _table_name(table), primary_key, ddl, transaction_rows, overrides)
         if check or output is None:
             with TemporaryDirectory() as folder:
-                click.echo(f"{_write(run, Path(folder), basename, keyring).summary}, no errors")
+                click.echo(f"{_write(run, Path(folder) / basename, keyring).summary}, no errors")
+            return
+        target = Path(output) / basename
+        if has_series(target.parent, target.name):
+            written = _write(run, target, keyring, appends=True)
         else:
-            written = _write(run, Path(output), basename, keyring)
-            for name in written.names:
-                path = Path(output) / Path(name).name
-                click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
-            click.echo(f"{written.summary}; {written.gtids}")
+            with new_series(target.parent, target.name) as side:
+                written = _write(run, side / target.name, keyring)
+        for path in (target.parent / name for name in written.names):
+            click.echo(f"wrote {safe(str(path))}, {path.stat().st_size} bytes")
+        click.echo(f"{written.summary}; {written.gtids}")
     except (ScriptError, BinlogError) as exc:
         raise Refusal(error_text(exc) if isinstance(exc, BinlogError) else str(exc)) from exc
 
@@ -182,8 +186,8 @@ class _Written(NamedTuple):
     gtids: str
 
 
-def _write(run: WriteRun, folder: Path, basename: str, keyring: str | None) -> _Written:
-    """Write the logs.
+def _write(run: WriteRun, target: Path, keyring: str | None, *, appends: bool = False) -> _Written:
+    """Write the logs; `appends`: after others, so that what was written before an error stays, and is reported.
 
     Raises:
         ScriptError: a line is rejected.
@@ -191,15 +195,18 @@ def _write(run: WriteRun, folder: Path, basename: str, keyring: str | None) -> _
         BinlogError: the logs in the folder are damaged, or another writer has them open.
         OSError: a log cannot be written.
     """
-    with (
-        removed_if_empty(missing_folders(folder)),
-        BinlogWriter(folder / basename, variables=run.variables, clock=run.clock, keyring=keyring) as writer,
-    ):
+    with BinlogWriter(target, variables=run.variables, clock=run.clock, keyring=keyring) as writer:
         changes = writer.identity.changes(writer.stored_identity)
         if changes:
             say(f"the new logs are of another server than the logs before them: {', '.join(changes)}")
         names_before = writer.names[:-1]
-        summary = run.fill(writer, folder)
+        try:
+            summary = run.fill(writer, target.parent)
+        except (ScriptError, BinlogError, Refusal, OSError):
+            if appends:
+                paths = [str(target.parent / name) for name in writer.names if name not in names_before]
+                say(f"written before the error: {', '.join(paths)}; {_gtids(writer)}")
+            raise
         names = tuple(name for name in writer.names if name not in names_before)
         return _Written(summary, names, _gtids(writer))
 

@@ -256,11 +256,21 @@ def _moment(value: Any, name: str) -> datetime:
 
 @dataclass(slots=True)
 class ScriptClient:
-    """A client of the script: its session, its temporary tables by `schema.name`, and its prepared statements."""
+    """A client of the script: its session, its temporary tables by `schema.name`, and its prepared statements.
+
+    `opened_at` is the line of the script at which its last transaction began.
+    """
 
     session: Session
+    opened_at: tuple[str, int] = ("", 0)
     temporary: dict[str, TableDefinition] = field(default_factory=dict)
     prepared: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """True if a transaction has begun, or its changes are not committed."""
+        session = self.session
+        return session.in_transaction or session.state.is_xa or session.cached > 0
 
 
 class ScriptRunner:
@@ -280,7 +290,7 @@ class ScriptRunner:
         self._folder = folder
         self._clock = clock
         self._report = report
-        self._place = ""
+        self._place = ("", 0)
         self._script_folder = Path()
         self._is_crashed = False
         self._tables = tables
@@ -299,15 +309,22 @@ class ScriptRunner:
         """
         self._script_folder = Path(script).parent
         for number, line in lines:
-            self._place = f"{script}:{number}"
+            self._place = script, number
             try:
                 self._run(line)
             except (BinlogError, _InvalidLine) as exc:
                 raise ScriptError(script, number, str(exc)) from exc
 
     def close(self) -> None:
-        """Close the sessions; open transactions are rolled back. A crashed server is not restarted."""
+        """Close the sessions. A crashed server is not restarted.
+
+        Raises:
+            ScriptError: a transaction is open.
+        """
         for client in self._clients.values():
+            if client.is_open:
+                reason = "the transaction that begins here has no end; expected commit, rollback or disconnect"
+                raise ScriptError(*client.opened_at, reason)
             client.session.close()
 
     def _run(self, line: Json) -> None:
@@ -316,7 +333,8 @@ class ScriptRunner:
         if self._is_crashed:
             self._writer.open()
             self._is_crashed = False
-        refused = line.get("refused")
+        refused, name = line.get("refused"), line.get("session", "")
+        was_open = name in self._clients and self._clients[name].is_open and line["do"] not in _OPENS
         try:
             ACTIONS[line["do"]].run(self, line)
         except LoggingError as exc:
@@ -325,7 +343,9 @@ class ScriptRunner:
         else:
             if refused is not None:
                 raise _InvalidLine(f"the line was not refused; expected error {refused}")
-        client = self._clients.get(line.get("session", ""))
+        client = self._clients.get(name)
+        if client is not None and not was_open:
+            client.opened_at = self._place
         self._check_warnings(line, client.session if client is not None else None)
 
     def _check_warnings(self, line: Json, session: Session | None) -> None:
@@ -333,7 +353,7 @@ class ScriptRunner:
         found = [] if session is None or line["do"] in _NOT_OF_SESSIONS else session.warnings
         if "warnings" not in line:
             for warning in found:
-                self._report(f"{self._place}: {warning.level} {warning.errno}: {warning.message}")
+                self._say(f"{warning.level} {warning.errno}: {warning.message}")
         elif line["warnings"] != [warning.errno for warning in found]:
             raise _InvalidLine(f"the warnings are {[warning.errno for warning in found]}; expected {line['warnings']}")
 
@@ -535,13 +555,10 @@ class ScriptRunner:
             binlog_format, reason = session.variables.binlog_format, str(exc)
         if binlog_format == "ROW":
             if not changes:
-                self._report(f"{self._place}: nothing is logged of a statement without changes: {reason}")
+                self._say(f"nothing is logged of a statement without changes: {reason}")
             return Statement(sql, changes)
         how = "it is logged as its text, as if it were safe" if binlog_format == "STATEMENT" else "its rows are logged"
-        self._report(
-            f"{self._place}: assumed that the statement changes the tables of its changes and no others; "
-            f"{how}: {reason}"
-        )
+        self._say(f"assumed that the statement changes the tables of its changes and no others; {how}: {reason}")
         tables = dict.fromkeys(change.table for change in changes)
         facts = StatementFacts(tables=tuple(table_access(table, write=True) for table in tables), is_incomplete=True)
         return Statement(sql, changes, facts=facts)
@@ -702,6 +719,10 @@ class ScriptRunner:
         before = _moment(line["before"], "before") if "before" in line else None
         self._writer.purge(to=line.get("to"), before=before)
 
+    def _say(self, text: str) -> None:
+        script, line = self._place
+        self._report(f"{script}:{line}: {text}")
+
     def _session(self, line: Json) -> Session:
         return self._client(line).session
 
@@ -715,6 +736,7 @@ class ScriptRunner:
         return client
 
 
+_OPENS: Final = ("begin", "xa_start")
 _NOT_OF_TABLES: Final = ("do", "at", "session", "refused", "warnings")
 _NOT_OF_SESSIONS: Final = (
     "table", "view", "function", "udf", "trigger", "prepare", "commit_together", "rotate", "crash", "purge",
