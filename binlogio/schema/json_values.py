@@ -6,6 +6,8 @@ Types that JSON lacks are strings: bytes as "0x...", decimals, dates and times; 
     DATE, TIME, DATETIME, TIMESTAMP: text in the server's form                     CHAR, VARCHAR, TEXT: text
     BINARY, VARBINARY, BLOB: "0x6162"       ENUM: name or index                    SET: "a,c", ["a", "c"] or bits
     JSON: any JSON but null                 GEOMETRY: WKT, or "0x" SRID and WKB    VECTOR: [1.5, 2]        NULL: null
+
+A GEOMETRY may be {"srid": 0, "wkb": "0x..."}, and a VECTOR the text of a list, as in exports.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
@@ -170,6 +173,8 @@ def _json(value: Any, sql_type: SqlType, column: ColumnDefinition) -> JsonDocume
 
 
 def _geometry(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Geometry:
+    if isinstance(value, dict) and value.keys() == {"srid", "wkb"} and type(value["srid"]) is int:
+        return Geometry(value["srid"], bytes_from_json(value["wkb"]))
     text = _text(value, sql_type, column)
     if not text.startswith("0x"):
         own = _SRID.match(text)
@@ -184,6 +189,9 @@ def _geometry(value: Any, sql_type: SqlType, column: ColumnDefinition) -> Geomet
 
 def _vector(value: Any, sql_type: SqlType, column: ColumnDefinition) -> tuple[float, ...]:
     """Return the numbers of a vector, rounded to 32-bit floats."""
+    if isinstance(value, str) and value.startswith("["):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
     if isinstance(value, str):
         data = bytes_from_json(value)
         if len(data) % _FLOAT32_SIZE:

@@ -31,6 +31,7 @@ from binlogio.primitives import bitmap_size
 from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema import ColumnDefinition, TableDefinition, value_from_json
+from binlogio.schema.json_values import bytes_from_json
 from binlogio.schema.types import BINARY_TYPES, GEOMETRY_TYPES, Vendor
 from binlogio.values.absent import ABSENT
 from binlogio.values.geometry import Geometry
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 1 << 16
 _IMAGES: Final = ("before", "after")
+_RECORD: Final = frozenset({"op", "before_present", "after_present"})
 _INFERRED_ROWS: Final = 10_000
 _OPERATIONS: Final[dict[str, Operation]] = {
     **dict.fromkeys(("insert", "c", "r"), "insert"),
@@ -133,12 +135,19 @@ def _open_csv(path: Path, table: TableDefinition | None) -> DataFile:
     from pyarrow import csv  # noqa: PLC0415 - slow to import
 
     read_options = csv.ReadOptions(use_threads=False)  # then errors have the line number
-    names: Sequence[str] = ()
-    if table is not None:
-        with csv.open_csv(path, read_options=read_options) as reader:
-            names = reader.schema.names
+    with csv.open_csv(path, read_options=read_options) as reader:
+        found = reader.schema
+    is_changes = "op" in found.names and any(name.partition(".")[0] in _IMAGES for name in found.names)
+    types = {} if table is None else dict.fromkeys(found.names, pa.string())
+    used: list[str] = []
+    if is_changes:
+        used = [name for name in found.names if name in _RECORD or name.partition(".")[0] in _IMAGES]
+        known = {name.partition(".")[2]: found.field(name).type for name in used if found.field(name).type != pa.null()}
+        types |= {name: types.get(name) or known.get(name.partition(".")[2], pa.string()) for name in used}
+        types |= dict.fromkeys(_RECORD.intersection(used), pa.string())
     convert_options = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()),
+        column_types=types,
+        include_columns=used,
         null_values=_NULLS_OF_CSV,
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
@@ -149,7 +158,48 @@ def _open_csv(path: Path, table: TableDefinition | None) -> DataFile:
         convert_options=convert_options,
         parse_options=csv.ParseOptions(newlines_in_values=True),
     )
-    return DataFile(path, reader.schema, is_changes=False, batches=reader)
+    whole = _csv_records if is_changes else _csv_rows
+    schema = whole(pa.RecordBatch.from_pylist([], schema=reader.schema)).schema
+    return _of_arrow(path, schema, map(whole, reader))
+
+
+def _csv_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows with the geometries of an export, whose CSV has two fields for each (`g.srid`, `g.wkb`)."""
+    if not any(name.endswith(".srid") for name in batch.schema.names):
+        return batch
+    columns = _with_geometries(dict(zip(batch.schema.names, batch.columns, strict=True)))
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def _with_geometries(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    found = {}
+    for name, values in columns.items():
+        stem, _, part = name.rpartition(".")
+        if part not in ("srid", "wkb") or not {f"{stem}.srid", f"{stem}.wkb"} <= columns.keys():
+            found[name] = values
+        elif part == "srid":
+            texts = columns[f"{stem}.wkb"].cast(pa.string()).to_pylist()
+            shapes = pa.array([None if text is None else bytes_from_json(text) for text in texts], pa.binary())
+            found[stem] = pa.StructArray.from_arrays(
+                [values.cast(pa.uint32()), shapes], fields=list(GEOMETRY), mask=shapes.is_null()
+            )
+    return found
+
+
+def _csv_records(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the change records of an export, whose CSV has a field for each column of an image (`after.id`)."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    found = {name: column for name, column in columns.items() if name in _RECORD}
+    for image, absent_from in zip(_IMAGES, ("insert", "delete"), strict=True):
+        values = {name[len(image) + 1 :]: one for name, one in columns.items() if name.startswith(f"{image}.")}
+        without = pa.array([name for name, operation in _OPERATIONS.items() if operation == absent_from])
+        is_absent = pc.is_in(columns["op"], without)
+        for one in values.values():
+            is_absent = pc.and_(is_absent, one.is_null())
+        if values:
+            values = _with_geometries(values)
+            found[image] = pa.StructArray.from_arrays(list(values.values()), list(values), mask=is_absent)
+    return pa.RecordBatch.from_arrays(list(found.values()), list(found))
 
 
 def _open_json(path: Path, table: TableDefinition | None) -> DataFile:
@@ -635,7 +685,7 @@ def _bitmaps(batch: pa.RecordBatch) -> list[list[int | None]]:
         bitmaps = batch.column(present).to_pylist()
         for row, given in enumerate(bitmaps):
             if given not in known:
-                bits = _bits(given, count, name, row)
+                bits = _bits(_bytes_of(given, name, row) if isinstance(given, str) else given, count, name, row)
                 known[given] = None if bits == (1 << count) - 1 else bits
         found.append([known[given] for given in bitmaps])
     return found
@@ -655,8 +705,8 @@ def _bits(bitmap: bytes, count: int, name: str, row: int) -> int:
     return bits
 
 
-def _bytes_of(value: object, name: str) -> bytes:
-    """Return the bytes of a bitmap in JSON, in the format of exports.
+def _bytes_of(value: object, name: str, row: int = 0) -> bytes:
+    """Return the bytes of a bitmap in JSON or CSV, in the format of exports.
 
     Raises:
         _RecordError: it does not have this format.
@@ -664,7 +714,7 @@ def _bytes_of(value: object, name: str) -> bytes:
     if isinstance(value, str) and value.startswith("0x"):
         with suppress(ValueError):
             return bytes.fromhex(value[2:])
-    raise _RecordError(0, f'"{name}_present" is {value!r}, not bytes such as "0x1f"')
+    raise _RecordError(row, f'"{name}_present" is {value!r}, not bytes such as "0x1f"')
 
 
 # --------------------------------------------------------------------------------------------------------- conversions
