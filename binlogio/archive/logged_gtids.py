@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing, suppress
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events import GtidLogEvent
-from binlogio.gtid import GtidSet
+from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tag, Uuid
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.selection.event_filter import HIGHEST
+from binlogio.selection.event_filter import HIGHEST, has_gtid, like_numbers
 from binlogio.series.continuity import GtidContinuity, ignored, logged_by_two
 from binlogio.series.gtid_history import ServerGtids, gtid_run, logged_intervals
+from binlogio.series.log_head import known_heads
 from binlogio.storage.index_file import log_name, log_number
 from binlogio.storage.log_file import LogFile
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame
     from binlogio.gtid.sets import Interval
+    from binlogio.selection.event_filter import Gtids
     from binlogio.series.gtid_history import GtidRun, GtidSource
     from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.storage.keyring import Keyring
@@ -63,6 +65,44 @@ def logged_gtids(log: LogFile, keyring: Keyring | None = None, end: int = HIGHES
         runs = [gtid_run(event.gtid, event.header.offset) for event in events if event.gtid is not None]
         is_whole = reader.group is None
         return logged_intervals(run for run in runs if is_whole or run.offset < reader.last_good_offset)
+
+
+def have_gtids(logs: Sequence[LogFile], gtids: Gtids, keyring: Keyring | None = None) -> bool:
+    """Return whether one of the logs has one of these GTIDs.
+
+    True as well for streams, which can be read only once, and for logs that cannot be read: reading them raises the
+    error.
+
+    Raises:
+        OSError: a log cannot be read.
+    """
+    if any(log.stream is not None for log in logs):
+        return True
+    before = [None if head is None else head.gtids_before() for head in known_heads(logs, keyring)]
+    sets = [one for one in before if isinstance(one, GtidSet)]
+    if isinstance(gtids, GtidSet) and any(not gtids.isdisjoint(b.difference(a)) for a, b in pairwise(sets)):
+        return True
+    for log in reversed(logs):
+        try:
+            logged = logged_gtids(log, keyring)
+        except (BinlogFormatError, UnsupportedFeature):
+            return True
+        if any(_has_some(gtids, source, numbers) for source, runs in logged.items() for numbers in runs):
+            return True
+    return False
+
+
+def _has_some(gtids: Gtids, source: GtidSource, numbers: Interval) -> bool:
+    number, end = numbers
+    while number < end:
+        one, other = source
+        gtid = (
+            Gtid(Uuid(one), Tag(str(other)), number) if isinstance(one, bytes) else MariadbGtid(one, int(other), number)
+        )
+        if has_gtid(gtids, gtid):
+            return True
+        number = like_numbers(gtid, gtids)[1] + 1
+    return False
 
 
 def latest_gtids(log: LogFile, head: LogHead, read: ReadGtids) -> str | None:

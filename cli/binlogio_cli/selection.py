@@ -276,17 +276,29 @@ def check_selected(
         from binlogio.columnar.splits.group_scan import check_bounds  # noqa: PLC0415 - needed by some selections only
 
         check_bounds(logs, selection.start_offset, selection.stop_offset, keyring)
-    _check_gtids(selection, given, keyring)
+    _check_gtids(selection, given, keyring, has_all=has_names)
     if has_names:
         check_names(given, keyring, selection.names)
 
 
-def _check_gtids(selection: Selection, logs: Sequence[LogFile], keyring: Keyring | None) -> None:
+def _check_gtids(
+    selection: Selection, logs: Sequence[LogFile], keyring: Keyring | None, *, has_all: bool = True
+) -> None:
     if selection.asks_for_gtids:
         from binlogio.series.log_head import known_heads  # noqa: PLC0415 - needed by some selections only
         from binlogio.series.positions import check_vendor  # noqa: PLC0415
 
         check_vendor(selection.gtids, known_heads([log for log in logs if log.stream is None], keyring))
+    if selection.include_gtids is not None and has_all:
+        from binlogio.archive.logged_gtids import have_gtids  # noqa: PLC0415 - needed by some selections only
+        from binlogio.gtid import MariadbDomains  # noqa: PLC0415
+
+        if not have_gtids(logs, selection.include_gtids, keyring):
+            is_of_domains = isinstance(selection.include_gtids, MariadbDomains)
+            option = "--do-domain-ids" if is_of_domains else "--include-gtids"
+            raise Refusal(
+                f"{option}: no event group of the logs has such a GTID (`binlogio info` shows those in a log)"
+            )
 
 
 def row_choice(selection: Selection) -> RowChoice | None:

@@ -128,7 +128,6 @@ def test_gtid_of_mariadb_selects_its_own_transaction_only() -> None:
     assert _mariadb_numbers("--exclude-gtids", "0-1-1..99999") == [
         gtid for gtid in everything if not gtid.startswith("0-")
     ]
-    assert _mariadb_numbers("--include-gtids", "9-1-5") == []
 
 
 def test_start_and_stop_positions_of_gtids_are_those_of_the_tool_of_mariadb() -> None:

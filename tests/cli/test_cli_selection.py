@@ -20,7 +20,7 @@ from binlogio.selection.table_names import matches
 from binlogio_cli.main import cli
 from binlogio_cli.quantities import counted
 from binlogio_cli.selection import LocalZone, time_of
-from corpus import FIXTURES
+from corpus import FIXTURES, MARIADB118
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,12 +151,35 @@ def test_each_command_selects_the_same(options: tuple[str, ...], tmp_path: Path)
     assert "replayed 1 event group: 0 rows inserted, 0 updated, 4 deleted" in replayed.stdout
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("--start-datetime", "2030-01-01"), ("--include-gtids", f"{DELETE}00")],
-)
-def test_a_selection_of_nothing_says_so(options: tuple[str, ...]) -> None:
-    result = CliRunner().invoke(cli, ["dump", *options, *LOGS])
+NO_GTID: Final = ("--include-gtids", f"{DELETE}00")
+OUTPUTS: Final = {
+    "dump": (), "stats": (), "grep": ("--where", "id = 1"), "history": (), "export": ("-o", "out/"),
+    "copy": ("-o", "out/"), "undo": (), "replay": ("--to", "sqlite:///out.db"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_gtids_that_no_log_has_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As names that match nothing; one GTID that a log has is enough."""
+    monkeypatch.chdir(tmp_path)
+    key = ("shop.orders", "1") if name == "history" else ()
+    result = CliRunner().invoke(cli, [name, *OUTPUTS[name], *NO_GTID, *key, *LOGS])
+
+    assert (result.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert "--include-gtids: no event group of the logs has such a GTID" in result.stderr
+    assert CliRunner().invoke(cli, ["dump", "--include-gtids", f"{DELETE}:1000", *LOGS]).exit_code == 0
+
+
+def test_a_domain_that_no_log_has_is_refused() -> None:
+    """Of MariaDB."""
+    log = str(MARIADB118 / "gtid" / "binlog.000001")
+    codes = [CliRunner().invoke(cli, ["dump", "--do-domain-ids", one, log]).exit_code for one in ("0", "5,7", "5")]
+
+    assert codes == [0, 0, 2]
+
+
+def test_a_selection_of_nothing_says_so() -> None:
+    result = CliRunner().invoke(cli, ["dump", "--start-datetime", "2030-01-01", *LOGS])
 
     assert result.exit_code == 0
     assert "binlogio: no event group of the logs is selected by the options\n" in result.stderr
