@@ -15,7 +15,7 @@ with an event that cannot be read is lost like a damaged one, and copying contin
 from __future__ import annotations
 
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +31,9 @@ from binlogio.constants import (
     EVENT_SIZE_BYTES,
     GROUP_STARTS,
     HEADER_SIZE,
+    LOG_ENDS,
     LOG_POS_BYTES,
+    TYPE_CODE_AT,
     EventType,
 )
 from binlogio.errors import BinlogError, BinlogFormatError
@@ -76,7 +78,8 @@ class LostRange:
     """The byte range [start, end) of a log that is not in the new log.
 
     `reason` describes the damage at offset `damaged_at`. `is_tail` is True for the incomplete end of a log in use,
-    which the server removes in crash recovery too.
+    which the server removes in crash recovery too. `is_end_event` is True for an incomplete ROTATE or STOP at the end,
+    before which all transactions are whole.
     """
 
     file: str
@@ -85,6 +88,7 @@ class LostRange:
     damaged_at: int
     reason: str
     is_tail: bool = False
+    is_end_event: bool = False
 
     @property
     def size(self) -> int:
@@ -99,8 +103,8 @@ class RepairReport:
     Args:
         lost: the ranges that are not in the new logs; empty if nothing is lost.
         missing_gtids: GTIDs of groups that cannot be read, GTIDs in gaps after damage, and GTIDs that the head of a
-            later log lists although no earlier log has them; None: none is missing. Missing GTIDs of a damaged end of
-            the last log cannot be detected.
+            later log lists although no earlier log has them; None: none is missing. Of a damaged end of the last log
+            only the GTID of the transaction in which it ends can be known.
         missing_logs: logs before which others are missing, by the numbers of the series, and those numbers, as text.
         was_in_use: names of the logs whose flag BINLOG_IN_USE was set.
         groups: the number of event groups in the new logs.
@@ -247,11 +251,13 @@ class _Repair:
                 lost_from = copier.abandon_group()
                 self._check.forget_group()
                 self._is_skipping = False
-                self._gtids.lose(is_open=lost_from is not None)
+                self._lose_open_group(events, is_open=lost_from is not None)
                 found = self._next_group(events, plain, damaged_at, start)
                 end, after_end, shift = found if found is not None else (size, False, 0)
                 self._lose(events.name, damaged_at if lost_from is None else lost_from, end, damaged_at, exc.reason)
                 if found is None:
+                    is_end_event = lost_from is None and _is_end_event(plain, damaged_at, size)
+                    self._lost[-1] = replace(self._lost[-1], is_end_event=is_end_event)
                     break
                 start = end
                 self._shift = shift if after_end else None
@@ -348,12 +354,19 @@ class _Repair:
         """End a log without its incomplete last group and torn tail."""
         tail, name = events.torn_tail, events.name
         lost_from = self._copier.abandon_group()
-        if lost_from is not None:
+        gtid = None
+        if lost_from is not None and events.in_use:  # the server logs the GTID again
             self._gtids.lose(is_open=True)
+            with suppress(BinlogError):
+                gtid = gtid_of(self._open_start, events.context)
+        elif lost_from is not None:
+            self._lose_open_group(events, is_open=True)
         if lost_from is None and tail is not None and not _is_zeros(plain, tail.offset):
             lost_from = tail.offset
         if lost_from is not None:
             reason = "the log ends in the middle of an event group" if tail is None else tail.reason
+            if gtid is not None:
+                reason += f", in the transaction {gtid}"
             self._lose(name, lost_from, size, size if tail is None else tail.offset, reason, is_tail=events.in_use)
         if cut is not None:
             if not (self._lost and self._lost[-1].file == name and self._lost[-1].end == size):
@@ -370,6 +383,12 @@ class _Repair:
         self._lost.append(
             LostRange(file=file, start=start, end=end, damaged_at=damaged_at, reason=reason, is_tail=is_tail)
         )
+
+    def _lose_open_group(self, events: LogEvents, *, is_open: bool) -> None:
+        """Record damage; `is_open`: it is in a group whose first event was copied, so that its GTID is known."""
+        if is_open:
+            self._gtids.lose_group(self._open_start, events.context, is_open=True)
+        self._gtids.lose(is_open=False)
 
     def _extend_lost(self, end: int) -> None:
         self._lost[-1] = replace(self._lost[-1], end=end)
@@ -506,6 +525,18 @@ def _size_of(log: LogFile) -> int:
     opened = log.open()
     try:
         return opened.end()
+    finally:
+        opened.close()
+
+
+def _is_end_event(log: LogFile, offset: int, end: int) -> bool:
+    """Return whether a log ends in an incomplete ROTATE or STOP at `offset`."""
+    opened = log.open()
+    try:
+        opened.seek(offset)
+        header = opened.read_up_to(EVENT_SIZE_BYTES.stop)
+        is_end = len(header) == EVENT_SIZE_BYTES.stop and header[TYPE_CODE_AT] in LOG_ENDS
+        return is_end and offset + int.from_bytes(header[EVENT_SIZE_BYTES], "little") > end
     finally:
         opened.close()
 

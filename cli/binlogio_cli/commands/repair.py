@@ -146,7 +146,8 @@ def _json(report: RepairReport, paths: list[str]) -> dict[str, Any]:
 def _next_step(report: RepairReport, target: str | None) -> str:
     """Return a sentence about what to do with the new logs."""
     search = "look for what is missing in the logs of a replica or in another copy of the archive; "
-    is_missing = report.missing_logs or report.missing_gtids or not all(one.is_tail for one in report.lost)
+    has_lost = not all(one.is_tail or one.is_end_event for one in report.lost)
+    is_missing = report.missing_logs or report.missing_gtids or has_lost
     return f"next: {search if is_missing else ''}`binlogio verify {target}`, then replay or export the new logs"
 
 
@@ -157,6 +158,7 @@ def _report(report: RepairReport, paths: list[str]) -> None:
         say(f"{file}: the flag IN_USE was set, and is clear in the new log")
     for one in report.lost:
         what = "incomplete end, which the server would remove as well" if one.is_tail else "lost"
+        what = "incomplete last event, which ends the log: no transaction is lost" if one.is_end_event else what
         say(f"{one.file}: bytes {one.start} to {one.end} ({one.size}): {what}; at {one.damaged_at}: {one.reason}")
     if report.missing_gtids is not None:
         say(f"missing GTIDs: {report.missing_gtids}")
