@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import uuid
+import zlib
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,7 @@ import numpy as np
 
 from binlogio.archive.observer import Damage
 from binlogio.columnar.splits.group_scan import check_bounds
+from binlogio.constants import HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
@@ -49,6 +51,13 @@ _MOST_KEPT_BUCKETS: Final = 1 << 13
 _MOST_THREADS: Final = 1 << 16
 _SAMPLES: Final = 16
 _SAMPLE_SIZE: Final = 1 << 16
+_COMPRESSED_BY_MARIADB: Final = (
+    EventType.QUERY_EVENT,
+    EventType.WRITE_ROWS_EVENT_V1,
+    EventType.UPDATE_ROWS_EVENT_V1,
+    EventType.DELETE_ROWS_EVENT_V1,
+)
+_LEAST_COMPRESSED: Final = 256  # bytes; default of log_bin_compress_min_len
 _LEVEL: Final = 3  # zstd level; the default of binlog_transaction_compression_level_zstd
 
 
@@ -309,6 +318,7 @@ class _Counter:
         self._sample_at = 0
         self._read = 0
         self._plain = self._packed = 0
+        self._is_mariadb = False
 
     def begin(self, log: LogFile) -> None:
         """Begin a log."""
@@ -328,6 +338,7 @@ class _Counter:
 
     def format(self, frame: EventFrame) -> None:
         """Take the format description."""
+        self._is_mariadb = frame.context.is_mariadb
 
     def event(self, event: BinlogEvent) -> None:
         """Take an event of a rare type."""
@@ -511,7 +522,17 @@ class _Counter:
 
     def _compress(self, data: bytes) -> None:
         self._plain += len(data)
-        self._packed += min(len(data), len(compress_zstd(data, _LEVEL)))
+        self._packed += self._packed_events(data) if self._is_mariadb else len(compress_zstd(data, _LEVEL))
+
+    def _packed_events(self, data: bytes) -> int:
+        """Return the size of events of which MariaDB compresses each long one by itself, without its header."""
+        at, packed = 0, 0
+        while at + HEADER_SIZE <= len(data):
+            event = data[at : at + max(HEADER_SIZE, int.from_bytes(data[at + 9 : at + 13], "little"))]
+            is_long = event[TYPE_CODE_AT] in _COMPRESSED_BY_MARIADB and len(event) >= _LEAST_COMPRESSED
+            packed += min(len(event), HEADER_SIZE + len(zlib.compress(event[HEADER_SIZE:]))) if is_long else len(event)
+            at += len(event)
+        return packed + len(data) - at
 
     def result(self, logs: int) -> ArchiveStats:
         """Return the statistics."""
@@ -561,8 +582,9 @@ class _Counter:
         found = []
         if self._plain:
             ratio = 1 - self._packed / self._plain
-            method = f"zstd level {_LEVEL} on {self._plain:,} bytes of transactions across the logs"
-            setting = "binlog_transaction_compression=ON"
+            packing = "zlib" if self._is_mariadb else f"zstd level {_LEVEL}"
+            method = f"{packing} on {self._plain:,} bytes of transactions across the logs"
+            setting = "log_bin_compress=ON" if self._is_mariadb else "binlog_transaction_compression=ON"
             found.append(Saving(setting, round(ratio * self._group_bytes), ratio, method))
         rows, full, minimal = self._survey.kernel.minimal_image
         if full:

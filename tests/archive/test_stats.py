@@ -154,6 +154,24 @@ def test_the_estimate_of_minimal_images_is_what_a_log_with_them_has(tmp_path: Pa
     assert full.tables[0].update_bytes - saving.bytes == minimal.tables[0].update_bytes
 
 
+def test_the_estimate_of_compression_is_what_a_server_of_the_vendor_writes(tmp_path: Path) -> None:
+    """MariaDB has another variable, and compresses each event by itself."""
+    table = TableDefinition("d", "t", (ColumnDefinition("a", "int"), ColumnDefinition("v", "varchar(300)")))
+    sizes = []
+    for compresses in (False, True):
+        variables = ServerVariables(server_version="10.11.6-MariaDB", log_bin_compress=compresses)
+        path = tmp_path / str(compresses) / "binlog"
+        with BinlogWriter(path, variables=variables, clock=lambda: 0) as writer, writer.session() as session:
+            for number in range(50):
+                session.execute(Statement("INSERT", changes=[Insert(table, [(number, f"{number} " * 70)])]))
+        sizes.append(archive_stats(find_logs(path.parent)))
+    plain, packed = sizes
+    (saving,) = plain.savings
+
+    assert saving.setting == "log_bin_compress=ON"
+    assert saving.bytes == pytest.approx(plain.bytes - packed.bytes, rel=0.03)
+
+
 def test_damage_is_passed_and_said() -> None:
     log = MYSQL / "crashed" / "binlog.bitflip"
     stats = archive_stats([LogFile(str(log), log.stat().st_size)])
