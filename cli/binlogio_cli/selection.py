@@ -99,7 +99,8 @@ class LocalZone(tzinfo):
     def fromutc(self, moment: datetime) -> datetime:
         """Convert a UTC time to local time."""
         local = moment.replace(tzinfo=timezone.utc).astimezone()
-        return local.replace(tzinfo=self)
+        is_second = local.replace(tzinfo=None).astimezone().utcoffset() != local.utcoffset()  # of a repeated hour
+        return local.replace(tzinfo=self, fold=int(is_second))
 
 
 def parse_zone(ctx: click.Context, param: click.Parameter, text: str) -> tzinfo:
@@ -667,8 +668,8 @@ def selection_options(command: _Command) -> _Command:
             stop=stop_position if isinstance(stop_position, Position) else None,
             after_gtids=None if isinstance(start_position, Position) else start_position,
             up_to_gtids=None if isinstance(stop_position, Position) else stop_position,
-            start_time=_seconds(start_datetime, zone),
-            stop_time=_seconds(stop_datetime, zone),
+            start_time=_seconds("--start-datetime", start_datetime, zone),
+            stop_time=_seconds("--stop-datetime", stop_datetime, zone),
             **chosen,
         )
         return command(selection=selection, **options)
@@ -728,12 +729,24 @@ def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command
     return command
 
 
-def _seconds(moment: datetime | float | DayTime | None, zone: tzinfo) -> int | None:
-    """Convert a time to seconds since 1970, rounded up, because events have whole seconds."""
+def _seconds(option: str, moment: datetime | float | DayTime | None, zone: tzinfo) -> int | None:
+    """Convert a time to seconds since 1970, rounded up, because events have whole seconds.
+
+    Raises:
+        Refusal: the clocks of the zone show it twice, or never, because of daylight saving time.
+    """
     if moment is None:
         return None
     if isinstance(moment, DayTime):
-        moment = moment.at(datetime.now(zone))
-    if isinstance(moment, datetime):
-        moment = (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp()
-    return math.ceil(moment)
+        moment = moment.at(datetime.now(zone)).replace(tzinfo=None)
+    if isinstance(moment, datetime) and moment.tzinfo is None:
+        first, second = sorted(moment.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+        if first != second:
+            one, other = (datetime.fromtimestamp(seconds, zone).isoformat() for seconds in (first, second))
+            how = "is twice" if one[:19] == other[:19] else "does not exist"
+            raise Refusal(
+                f"{option} {moment}: this time {how} in the time zone, because of daylight saving time (give it with an"
+                f" offset, such as {one} or {other})"
+            )
+        moment = first
+    return math.ceil(moment.timestamp() if isinstance(moment, datetime) else moment)

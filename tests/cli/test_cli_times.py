@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from binlogio_cli.main import cli
-from binlogio_cli.selection import DayTime, time_of
+from binlogio_cli.selection import DayTime, LocalZone, time_of
 from corpus import FIXTURES
 
 
@@ -47,6 +47,47 @@ def test_times_of_a_day(text: str, expected: str) -> None:
 def test_other_words_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^"):
         time_of(text)
+
+
+@pytest.mark.parametrize("command", ["dump", "stats", "undo"])
+@pytest.mark.parametrize("is_local", [False, True])
+@pytest.mark.parametrize(
+    ("text", "reason", "first", "second"),
+    [
+        ("2026-10-25T02:30:00", "is twice", "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"),
+        ("20260329023000", "does not exist", "2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00"),
+    ],
+)
+def test_times_that_clocks_show_twice_or_never_are_refused(
+    command: str, is_local: bool, text: str, reason: str, first: str, second: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message has both moments, which are accepted."""
+    if is_local:
+        monkeypatch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+    zone = () if is_local else ("--time-zone", "Europe/Berlin")
+    log = str(FIXTURES / "mysql97" / "incident" / "binlog.000001")
+    refused = [
+        CliRunner().invoke(cli, [command, *zone, option, text, log])
+        for option in ("--start-datetime", "--stop-datetime")
+    ]
+    taken = [CliRunner().invoke(cli, ["dump", *zone, "--start-datetime", one, log]) for one in (first, second)]
+    monkeypatch.undo()
+    time.tzset()
+
+    assert [one.exit_code for one in refused] == [2, 2]
+    assert all(reason in one.stderr and f"such as {first} or {second}" in one.stderr for one in refused)
+    assert [one.exit_code for one in taken] == [0, 0]
+
+
+def test_times_of_a_repeated_hour_are_shown_with_their_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    shown = [datetime.fromtimestamp(seconds, LocalZone()).isoformat() for seconds in (1792888200, 1792891800)]
+    monkeypatch.undo()
+    time.tzset()
+
+    assert shown == ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"]
 
 
 def test_an_offset_is_a_zone() -> None:
