@@ -24,7 +24,7 @@ from binlogio.columnar.record_types import column_names
 from binlogio.dotted_names import dotted_name
 from binlogio.events.query import QueryEvent
 from binlogio.format.groups import frames_changes
-from binlogio.selection.row_condition import RowCondition, undecided_text
+from binlogio.selection.row_condition import RowCondition, undecided_text, unnamed_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -177,7 +177,9 @@ class _ConditionMatcher:
         self._summary.is_complete = not unnamed and not self._undecided
         for (table, column), count in sorted(self._undecided.items()):
             note(undecided_text(table, column, count))
-        for name in sorted((self._compared & self._passed_over.keys()) | unnamed):
+        for name in sorted(unnamed - self._compared):
+            note(unnamed_text(dotted_name(*name)))
+        for name in sorted(self._compared & self._passed_over.keys()):
             note(
                 f"in a part of the logs, whose changes were not compared, {dotted_name(*name)} lacks one of the columns"
                 f" {columns}: it has {', '.join(self._passed_over[name])}"

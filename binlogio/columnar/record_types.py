@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from binlogio.arrow.types import ColumnSpec, column_spec, field_of
-from binlogio.errors import BinlogFormatError, Hint, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, ConditionError, Hint, UnsupportedFeature
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.selection.event_filter import EVERY_EVENT, EventFilter
 
@@ -103,10 +103,20 @@ class RowSelection:
         return tuple(name for name in self.source_columns if name in _AT_THE_END)
 
     def columns_of(self, plan: TablePlan) -> Collection[str] | None:
-        """Return the names of the selected columns of a table; None: all columns."""
+        """Return the names of the selected columns of a table; None: all columns.
+
+        Raises:
+            ConditionError: with `may_lack_columns`, its columns have no names, so that it may have the selected ones.
+        """
         if self.columns is None or not self.may_lack_columns:
             return self.columns
-        return [column.label for column in plan.columns if column.label in self.columns]
+        labels = [column.label for column in plan.columns]
+        if "@1" in labels and not set(self.columns).issubset(labels):
+            raise ConditionError(
+                "the columns of the table have no names", field=plan.full_name, expected=", ".join(self.columns),
+                hint=Hint.UNNAMED_COLUMNS,
+            )  # fmt: skip
+        return [label for label in labels if label in self.columns]
 
 
 @dataclass(frozen=True, slots=True)

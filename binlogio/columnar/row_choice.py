@@ -86,9 +86,9 @@ class RowChoice:
         """Check, after all rows, that a table had the columns of the condition, if any was compared with it.
 
         Raises:
-            ConditionError: no table had them.
+            ConditionError: no table had them, and the columns of all have names.
         """
-        if self.condition is not None and self._lacking and not self.found_columns:
+        if self.condition is not None and self._lacking and not (self.found_columns or self.unnamed):
             raise self.condition.no_table(self._lacking)
 
     def _type_of(self, plan: TablePlan, condition: RowCondition) -> RecordType | None:

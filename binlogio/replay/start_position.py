@@ -27,7 +27,8 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.replay import statements
-from binlogio.selection.table_names import TableNames, matches, named_in, unnamed_schemas
+from binlogio.selection.selection import globs_of_statement
+from binlogio.selection.table_names import TableNames, matches, unnamed_schemas
 from binlogio.series.continuity import continues, series_gap
 from binlogio.series.identity import log_identity
 from binlogio.series.log_head import read_head
@@ -484,8 +485,9 @@ class _SkippedEvents:
 def unknown_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNames) -> UnknownNames | None:
     """Return the globs of a selection that match no table and no schema in the logs; None if each one matches.
 
-    A statement matches a glob whose names are words of it. Stops when all globs have matched. None as well for streams,
-    which can be read only once, and for logs that cannot be read: reading them raises the error.
+    A statement matches the globs of the tables that it changes, or of its words if they are not known. Stops when all
+    globs have matched. None as well for streams, which can be read only once, and for logs that cannot be read: reading
+    them raises the error.
 
     Raises:
         OSError: a log cannot be read.
@@ -512,7 +514,7 @@ def unknown_names(logs: Sequence[LogFile], keyring: Keyring | None, names: Table
                         tables = [glob for glob in tables if not matches(glob, one.schema, one.table)]
                     elif isinstance(one, (QueryEvent, ExecuteLoadQueryEvent)):
                         text = one.sql.decode("utf-8", "replace")
-                        named = named_in(tables, one.schema, text)
+                        named = globs_of_statement(tables, one.schema, text)
                         tables = [glob for glob in tables if glob not in named]
                         databases = unnamed_schemas(databases, one.schema, text)
         except BinlogError:

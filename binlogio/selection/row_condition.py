@@ -216,6 +216,11 @@ def undecided_rows(lacking: str, table: str, offset: int, file: str | None = Non
     )
 
 
+def unnamed_text(table: str) -> str:
+    """Return the message about rows that were not compared because their columns have no names."""
+    return f"{table}: rows were not compared with the condition, because its columns have no names: --table-definitions"
+
+
 def undecided_text(table: str, lacking: str, count: int) -> str:
     """Return a sentence about the number of rows of a table that cannot be compared without a column."""
     rows = "1 row change was" if count == 1 else f"{count:,} row changes were"

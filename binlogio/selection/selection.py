@@ -25,9 +25,11 @@ from binlogio.selection.event_filter import (
     like_numbers,
     parse_gtid,
 )
-from binlogio.selection.table_names import TableNames, named_in
+from binlogio.selection.table_names import TableNames, matches, named_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.schema.ddl.catalogue import TableName
@@ -252,6 +254,16 @@ def _only(one: str, first: Gtids | None, other: str, second: Gtids | None) -> Gt
     if first is not None and second is not None:
         raise ConditionError(f"{one} and {other} exclude each other when single rows are read: give only one")
     return second if first is None else first
+
+
+def globs_of_statement(globs: Iterable[str], database: str, sql: str) -> set[str]:
+    """Return the globs of tables that a statement with this default database changes.
+
+    If its tables cannot be determined, those that its words match.
+    """
+    named = named_in(globs, database, sql)
+    tables = _changed_tables(sql, database) if named else ()
+    return {glob for glob in named if not tables or any(matches(glob, *name) for name in tables)}
 
 
 def _changed_tables(sql: str, database: str) -> tuple[TableName, ...]:

@@ -399,10 +399,10 @@ def say_columns(rows: RowChoice | None) -> bool:
         rows.check_columns()
     if rows is None or not (rows.unnamed or rows.undecided):
         return True
-    from binlogio.selection.row_condition import undecided_text  # noqa: PLC0415 - imports pyarrow
+    from binlogio.selection.row_condition import undecided_text, unnamed_text  # noqa: PLC0415 - imports pyarrow
 
     for table in sorted(rows.unnamed):
-        say(f"{table}: rows were not compared with --where, because its columns have no names: --table-definitions")
+        say(unnamed_text(table))
     for (table, column), count in sorted(rows.undecided.items()):
         say(undecided_text(table, column, count))
     return False

@@ -516,6 +516,25 @@ def test_a_name_as_messages_show_it_selects_this_table(database: str, table: str
     assert not [other for other in others if matches(shown, *other)]
 
 
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize(("glob", "code"), [("b.c", 2), ("a.b", 2), ("a.b.c", 0), ("a.`b.c`", 0)])
+def test_the_parts_of_a_name_with_a_dot_are_no_names(
+    name: str, glob: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in rows nor in the words of the CREATE TABLE."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.sql").write_text("CREATE TABLE `a`.`b.c` (id INT PRIMARY KEY)")
+    (tmp_path / "t.csv").write_text("id\n1\n")
+    write = ("write", "--from", "t.csv", "--ddl", "t.sql", "--table", "a.`b.c`", "-o", "logs")
+    assert CliRunner().invoke(cli, write).exit_code == 0
+    key = ("a.`b.c`", "1") if name == "history" else ()
+    on_statement = ("--on-statement", "skip") if name == "undo" else ()
+    selection = () if name == "history" else ("-T", glob)
+    result = CliRunner().invoke(cli, [name, *OUTPUTS[name], *selection, *on_statement, *key, "logs"])
+
+    assert result.exit_code == (0 if name == "history" else code), result.stderr
+
+
 @pytest.mark.parametrize("command", [["undo", "--on-statement", "skip"], ["replay", "--to", "dry-run:"], ["copy"]])
 def test_a_condition_whose_columns_are_there_is_not_reported(command: list[str], tmp_path: Path) -> None:
     out = [] if command[0] == "replay" else ["--output", str(tmp_path / "out"), "--force"]

@@ -222,12 +222,18 @@ def test_rows_whose_columns_have_no_names_are_not_passed_over_in_silence(tmp_pat
         "copy": (2, ["copy", "-o", f"{tmp_path}/copy/", *where]),
         "undo": (2, ["undo", *skip, "--format", "binlog", "-o", f"{tmp_path}/undo.000001", *where]),
         "export": (2, ["export", "--format", "jsonl", "-o", f"{tmp_path}/export", *where]),
+        "columns": (2, ["export", "--format", "jsonl", "-o", f"{tmp_path}/columns", "--columns", "total,other"]),
     }
     found = {}
     for name, (_, arguments) in doors.items():
         result = CliRunner().invoke(cli, [*arguments, "--table-definitions", str(of_one), log])
         found[name] = result.exit_code
         assert "d.t" in result.stderr, (name, result.output)
+        assert "no names" in result.stderr
+        other = [one.replace("total", "other") for one in arguments]
+        lacking = CliRunner().invoke(cli, [*other, "--table-definitions", str(of_one), log])
+        assert "no names" in lacking.stderr, (name, lacking.output)
+        assert "no table" not in lacking.stderr
     assert found == {name: code for name, (code, _) in doors.items()}
     for name in ("dump", "stats", "grep", "export"):
         result = CliRunner().invoke(cli, [*doors[name][1], "--table-definitions", str(of_all), log])
