@@ -18,7 +18,7 @@ from binlogio.errors import WriterStateError
 from binlogio.format.encoder import stamp
 from binlogio.implementation import is_compiled
 from binlogio.storage.index_file import INDEX_SUFFIX, is_index_file, log_number, next_log_name
-from binlogio.storage.log_index import LogIndex, new_name
+from binlogio.storage.log_index import LogIndex, input_of, new_name
 from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, LocalStorage
 from binlogio.storage.new_file import (
     check_regular,
@@ -305,11 +305,11 @@ class NewLogs:
         """Raise WriterStateError if a file of this name exists and may not be replaced."""
         if not os.path.lexists(path):
             return
-        found = path.stat() if path.exists() else None
-        for one in self._inputs:
-            with suppress(OSError, ValueError):
-                if found is not None and os.path.samestat(found, os.stat(one)):  # noqa: PTH116 - may be a URI
-                    raise WriterStateError("the output is one of the inputs", file=str(path), hint="choose another one")
+        one = input_of(path, self._inputs)
+        if one is not None:
+            raise WriterStateError(
+                "the output is one of the inputs", file=str(path), found=one, hint="choose another one"
+            )
         check_regular(path)
         if not self._replaces:
             raise WriterStateError("the output exists already", file=str(path), hint="give --force to replace it")

@@ -29,7 +29,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogFormatError, WriterStateError
-from binlogio.storage.index_file import AUTO_CNF, AUTO_CNF_SUFFIX, INDEX_SUFFIX, log_number, read_index
+from binlogio.storage.index_file import (
+    AUTO_CNF,
+    AUTO_CNF_SUFFIX,
+    INDEX_SUFFIX,
+    is_beside_logs,
+    is_index_file,
+    log_name,
+    log_number,
+    read_index,
+)
 from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, LocalStorage, replace_file
 from binlogio.storage.new_file import give_name, is_side, locked_side, make_directory, missing_folders, rename_new
 
@@ -307,6 +316,32 @@ def _content(lines: Iterable[str]) -> bytes:
 
 def _log_of(line: str) -> str:
     return line.removeprefix(_HERE)
+
+
+def input_of(output: str | os.PathLike[str], inputs: Iterable[str | None], *, has_index: bool = True) -> str | None:
+    """Return the input of a command that an existing output is, or to which it belongs: a log, or the index beside it.
+
+    Args:
+        output: the name of the output.
+        inputs: names of files and directories; None, and what is not a local file, are ignored.
+        has_index: False: an index file is not an input unless it is given.
+    """
+    path = Path(output)
+    if not path.is_file():
+        return None
+    for one in inputs:
+        with suppress(OSError, ValueError):
+            if one is None:
+                continue
+            if path.samefile(one):
+                return one
+            is_folder, has_logs = Path(one).is_dir(), is_index_file(one)
+            stem = "" if is_folder else f"{log_number(log_name(one).removesuffix(INDEX_SUFFIX))[0]}."
+            is_log = (is_folder or has_logs) and log_number(path.name)[1] >= 0
+            is_near = path.parent.samefile(one if is_folder else Path(one).parent) and path.name.startswith(stem)
+            if is_near and (is_log or (has_index and is_beside_logs(path))):
+                return one
+    return None
 
 
 # ------------------------------------------------------------------------------------------------------- a new series

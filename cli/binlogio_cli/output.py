@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, TypeVar, c
 import click
 
 from binlogio.errors import BinlogError
+from binlogio.storage.log_index import input_of
 from binlogio.storage.new_file import new_file
 from binlogio_cli.messages import Refusal
 from binlogio_cli.options import AliasedOption, OutputPath
@@ -111,17 +112,21 @@ class OutputFile:
     replaces: bool
 
     @classmethod
-    def checked(cls, path: str | None, inputs: Iterable[str | None], *, force: bool) -> OutputFile:
+    def checked(
+        cls, path: str | None, inputs: Iterable[str | None], *, force: bool, has_index: bool = True
+    ) -> OutputFile:
         """Return the output `path` of a command that reads `inputs`.
 
-        `-` is standard input; names that are not local files are ignored.
+        `-` is standard input; names that are not local files are ignored. `has_index` is False for a new index file.
 
         Raises:
-            Refusal: the output is one of the inputs, or it exists and `force` is not set.
+            Refusal: the output is one of the inputs or belongs to their logs, or it exists and `force` is not set.
             OSError: its directory does not exist.
         """
-        name = None if path == STDOUT else path
+        name, inputs = None if path == STDOUT else path, list(inputs)
         found = _stat(name) if name is not None else _stat_stream(sys.stdout)
+        if name is not None:
+            refuse_input(name, inputs, has_index=has_index)
         if found is not None and stat.S_ISREG(found.st_mode):
             for one in inputs:
                 other = _stat_stream(sys.stdin) if one == STDOUT else _stat(one)
@@ -165,6 +170,18 @@ class OutputFile:
                 kept = exc
         if kept is not None:
             raise kept
+
+
+def refuse_input(name: str, inputs: Iterable[str | None], *, has_index: bool = True) -> None:
+    """Check that an output is not one of the inputs, nor an index or state file beside their logs.
+
+    Raises:
+        Refusal: it is.
+    """
+    one = input_of(name, inputs, has_index=has_index)
+    if one is not None:
+        what = "is" if Path(name).samefile(one) else "belongs to the logs of"
+        raise Refusal(f"{name} {what} the input {one}: the output must be another file")
 
 
 def _check_directory(name: str) -> None:

@@ -51,6 +51,31 @@ FILES: Final = {
     "`export -o`, DuckDB": ("export", "-q", "--format", "duckdb", "-o", "OUT", LOG),
     "`schema --save`": ("schema", "-q", "--save", "OUT", LOG),
 }
+
+
+@pytest.mark.parametrize("source", ["", "binlog.index", "binlog.000002"], ids=["folder", "index", "log"])
+@pytest.mark.parametrize("name", ["binlog.index", "binlog.000001", "other.txt"])
+@pytest.mark.parametrize(
+    "command", [*FILES.values(), ("export", "-q", "-o", "OUT/", LOG)], ids=lambda one: " ".join(one[:3])
+)
+def test_no_file_of_the_input_directory_that_the_logs_need_is_replaced(
+    command: tuple[str, ...], name: str, source: str, tmp_path: Path
+) -> None:
+    """Neither with --force: not the index either, which no input names."""
+    for log in (MYSQL / "incident").glob("binlog.0*"):
+        shutil.copy(log, tmp_path)
+    (tmp_path / "binlog.index").write_text("./binlog.000001\n./binlog.000002\n")
+    (tmp_path / "other.txt").write_text("x")
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+    words = [word.replace("OUT", str(tmp_path / name)).replace(LOG, str(tmp_path / source)) for word in command]
+    result = CliRunner().invoke(cli, [words[0], "--force", *words[1:]])
+    is_needed = name != "other.txt" and not (source == "binlog.000002" and name == "binlog.000001")
+
+    assert result.exit_code != 0 or not is_needed
+    if is_needed:
+        assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+
+
 FOLDERS: Final = {
     "`copy -o DIR/`": ("copy", "-q", "-o", "OUT/", LOG),
     "`repair -o DIR/`": ("repair", "-q", "-o", "OUT/", LOG),

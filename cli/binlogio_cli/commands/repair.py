@@ -118,7 +118,7 @@ def _numbered(file: str) -> str:
 
 def _write_index(path: str, files: tuple[str, ...], inputs: list[str], *, force: bool) -> int:
     """Write an index file for logs in the same directory."""
-    OutputFile.checked(path, inputs, force=force)
+    OutputFile.checked(path, inputs, force=force, has_index=False)
     folder = Path(path).resolve().parent
     others = [file for file in files if Path(file).resolve().parent != folder]
     if others:

@@ -24,7 +24,7 @@ from binlogio_cli.options import (
     ignore_missing_logs_option,
     trust_option,
 )
-from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
+from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option, refuse_input
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import json_text
@@ -93,6 +93,7 @@ def command(
             raise Refusal("--save: give logs (also with --information-schema FILE), and no other output")
         if given_settings() is not None:
             raise Refusal("--save stores statements: give --database-charset and --trust-ddl to the commands that read")
+        refuse_input(save, (*files, listing, keyring))
         with changed_catalogue(Path(save), replaces=force) as catalogue:
             count = len(catalogue)
             code = _save(save, catalogue, files, listing, keyring, go_on=ignore_missing_logs, is_shown=not quiet)

@@ -83,7 +83,7 @@ def command(
     if html is not None:
         output, form = html, "html"
     logs = find_logs(files)
-    inputs = (*(log.name for log in logs), keyring, definitions_file())
+    inputs = (*(log.name for log in logs), *files, keyring, definitions_file())
     given, logs = logs, selected_logs(selection, logs)
     names = [log.name for log in logs]
     target = OutputFile.checked(output, inputs, force=force)
