@@ -85,6 +85,28 @@ def test_another_servers_log_of_the_same_name_is_refused(tmp_path: Path, gtid_mo
         assert run(tmp_path, other).exit_code == 0
 
 
+def test_the_position_stays_until_the_first_commit_of_a_replay_without_resume(tmp_path: Path) -> None:
+    """A replay that stops at its first transaction, and one that stops at its second."""
+    logs = written(tmp_path / "logs", range(1, 6), gtid_mode="OFF")
+    first = [f"{logs[0].name}:{begin}" for begin in group_starts(logs[0])][2]
+    again_options = ("--no-resume", "--start-position", first)
+    assert run(tmp_path, logs).exit_code == 0
+    failed, again = run(tmp_path, logs, *again_options), run(tmp_path, logs)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        connection.execute('DELETE FROM "d.t" WHERE id = 1')
+        connection.commit()
+    later, position = run(tmp_path, logs, *again_options), run(tmp_path, logs)
+
+    assert [one.exit_code for one in (failed, again, later, position)] == [1, 0, 1, 1]
+    assert "replayed 0 event groups" in again.stdout
+    assert rows(tmp_path) == [1, 2, 3, 4, 5]
+
+
+def group_starts(log: Path) -> list[int]:
+    with binlogio.open(log) as reader:
+        return [group.begin for group in reader.groups()]
+
+
 def test_own_logs_of_a_server_that_was_restored_with_a_position_are_refused(tmp_path: Path) -> None:
     """The position came with the dump of a target.
 

@@ -126,6 +126,41 @@ def test_logs_of_the_same_vendor_end_in_the_tables_of_their_server(server: Insta
     assert wrong == {}
 
 
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_position_stays_until_the_first_commit_of_a_replay_without_resume(
+    server: Instance, workers: int, tmp_path: Path
+) -> None:
+    """A replay that stops at its first transaction leaves the old position, one that stops later has its own."""
+    table = TableDefinition("d", "t", (ColumnDefinition("id", "int", nullable=False),), ("id",))
+    version = "10.11.6-MariaDB" if server.vendor.is_mariadb else "9.7.0"
+    variables = ServerVariables(server_version=version, gtid_mode="OFF")
+    with BinlogWriter(tmp_path / "binlog", variables=variables) as writer, writer.session("d") as session:
+        for number in range(6):
+            session.execute(Statement("INSERT", changes=[Insert(table, [(number,)])]))
+    emptied(server)
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")
+
+    def run(**options: Any) -> tuple[int, str]:
+        options |= {"workers": workers, "gtids": "new"}
+        with closing(MysqlTarget.open(url(server))) as target, binlogio.open(tmp_path) as reader:
+            try:
+                return replay(reader, target, **options).groups, ""
+            except ReplayError as exc:
+                return -1, str(exc)
+
+    first = run()
+    failed, again = run(resumes=False), run()
+    server.sql("DELETE FROM d.t WHERE id < 2")
+    later = run(resumes=False)
+    server.sql("DELETE FROM d.t WHERE id > 1")
+    rest = run()
+    whole = server.sql("SELECT GROUP_CONCAT(id ORDER BY id) FROM d.t").strip()
+    last = run()
+
+    assert (first[0], failed[0], again, later[0], rest, last) == (6, -1, (0, ""), -1, (4, ""), (0, ""))
+    assert whole == "0,1,2,3,4,5"
+
+
 @pytest.mark.parametrize("workers", [1, 8])
 def test_logs_of_the_other_vendor_end_in_the_same_rows(server: Instance, workers: int) -> None:
     """Every case, as SQL of rows, found by find_row; or the reason why the server cannot have it.

@@ -146,6 +146,11 @@ class Coordinator:
             self._target.keep(low, log)
 
     @property
+    def has_position(self) -> bool:
+        """True if the target has a position, that of an earlier replay or of a commit of this one."""
+        return self._target.progress.low is not None
+
+    @property
     def failures(self) -> tuple[tuple[int, BaseException], ...]:
         """Number and exception of each transaction that failed, in the order in which they failed."""
         return tuple(self._failures)

@@ -169,7 +169,7 @@ def replay(
         start=start,
         states=states,
     )
-    _run(coordinator, transactions, summary)
+    _run(coordinator, transactions, summary, restarts=resumes is False)
     coordinator.finish(transactions)
     summary.missing += transactions.missing
     summary.keeps_gtids = progress.gtids is not None
@@ -207,8 +207,8 @@ def _check_columns(
     rows.check_columns()
 
 
-def _run(coordinator: Coordinator, transactions: TransactionReader, summary: ReplaySummary) -> None:
-    """Apply all transactions.
+def _run(coordinator: Coordinator, transactions: TransactionReader, summary: ReplaySummary, *, restarts: bool) -> None:
+    """Apply all transactions; `restarts`: an earlier position stays until the first commit.
 
     Raises:
         BinlogError: a transaction cannot be read or applied; its hint names missing logs that were ignored before.
@@ -217,7 +217,8 @@ def _run(coordinator: Coordinator, transactions: TransactionReader, summary: Rep
         coordinator.run(transactions)
     except BinlogError as exc:
         with suppress(BinlogError, OSError):  # the first error is reported; the position of the last commit is kept
-            coordinator.keep_position(transactions.marked(coordinator.low))
+            if coordinator.has_position or not restarts:
+                coordinator.keep_position(transactions.marked(coordinator.low))
         if missing := summary.missing + transactions.missing:
             exc.hint = (*hints(exc.hint), f"missing logs were ignored before: {'; '.join(missing)}")
         raise

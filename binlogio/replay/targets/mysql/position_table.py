@@ -6,6 +6,8 @@
                                 up to where no group is missing (low), and its own groups after that (done); all of a
                                 file. pending: the end of a group that commits by itself (DDL) and that was begun.
                                 log: what tells the file from others of its name.
+                                A replay that starts again sets the rows aside: their workers are negative numbers. They
+                                are the position until the first commit of the new replay.
 
 Tables of earlier versions have no source, and the first ones no log: `upgrades` adds both.
 """
@@ -71,9 +73,22 @@ def adoptions(rows: Sequence[Sequence[Any]], source: str) -> Iterator[str]:
             )
 
 
-def forget(source: str) -> str:
-    """Return the statement that forgets the position of a source, and those that are of no known source."""
-    return f"DELETE FROM {_TABLE} WHERE source IN ({text_literal(source)}, '{UNKNOWN_SOURCE}')"  # noqa: S608
+def set_aside(rows: Sequence[Sequence[Any]], source: str) -> Iterator[str]:
+    """Yield the statements that set the position of a source aside, for a replay that starts again."""
+    own = f"source = {text_literal(source)}"
+    yield f"DELETE FROM {_TABLE} WHERE source = '{UNKNOWN_SOURCE}'"  # noqa: S608
+    if any(int(row[5]) >= 0 and row[1] for row in rows if row[0] == source):
+        yield f"DELETE FROM {_TABLE} WHERE {own} AND worker < 0"  # noqa: S608
+        yield f"UPDATE {_TABLE} SET worker = -1 - worker WHERE {own}"  # noqa: S608
+
+
+def put_back(rows: Sequence[Sequence[Any]], source: str) -> Iterator[str]:
+    """Yield the statements that put a position back that was set aside, or remove it if there is a newer one."""
+    own = f"source = {text_literal(source)}"
+    if any(int(row[5]) < 0 for row in rows if row[0] == source):
+        has_newer = any(int(row[5]) >= 0 and row[1] for row in rows if row[0] == source)
+        yield f"DELETE FROM {_TABLE} WHERE {own} AND worker {'<' if has_newer else '>='} 0"  # noqa: S608
+        yield f"UPDATE {_TABLE} SET worker = -1 - worker WHERE {own} AND worker < 0"  # noqa: S608
 
 
 def rows_for(source: str, workers: Iterable[int]) -> str:
@@ -104,11 +119,12 @@ def moved(source: str, worker: int, low: Position) -> str:
 
 
 def progress_of(
-    rows: Sequence[Sequence[Any]], source: str = UNKNOWN_SOURCE
+    rows: Sequence[Sequence[Any]], source: str = UNKNOWN_SOURCE, *, restarts: bool = False
 ) -> tuple[Progress, frozenset[Position], frozenset[int]]:
     """Return what the answer to `read` says of a source.
 
-    Which groups are there, the ends of those that were begun, and which workers have a row.
+    Which groups are there, the ends of those that were begun, and which workers have a row. With `restarts`, what was
+    set aside does not count.
 
     Raises:
         BinlogFormatError: the answer is damaged.
@@ -118,12 +134,19 @@ def progress_of(
         owner = str(row[0]) or (stored_source(row[1], row[6]) if row[1] else UNKNOWN_SOURCE)
         found.setdefault(owner, []).append(row)
     own = found.pop(source, [])
-    workers = frozenset(int(row[5]) for row in own if row[0] == source)
+    workers = frozenset(int(row[5]) for row in own if row[0] == source and int(row[5]) >= 0)
+    own = [row for row in own if int(row[5]) >= 0] if restarts else _valid(own)
     if not any(row[1] for row in own):
         own = found.pop(UNKNOWN_SOURCE, [])
-    others = tuple(one for one in (_progress(found[name]) for name in sorted(found)) if one.low is not None)
+    others = tuple(one for one in (_progress(_valid(found[name])) for name in sorted(found)) if one.low is not None)
     pending = frozenset(Position(row[1], int(row[4])) for row in own if row[1] and row[4] is not None)
     return replace(_progress(own), others=others), pending, workers
+
+
+def _valid(rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return the rows of a source without those that were set aside, if there is a newer position."""
+    newer = [row for row in rows if int(row[5]) >= 0]
+    return newer if any(row[1] for row in newer) else list(rows)
 
 
 def _progress(rows: Sequence[Sequence[Any]]) -> Progress:

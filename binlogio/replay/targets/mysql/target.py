@@ -76,6 +76,7 @@ class MysqlTarget:
         self._keeps_gtids = False
         self._source = UNKNOWN_SOURCE
         self._is_prepared = False
+        self._restarts = False  # the position of an earlier replay does not count
         self._read()
         self._counted = counted_rows(connection.ask)
         self._counts: RowCounts | None = None
@@ -150,7 +151,10 @@ class MysqlTarget:
             for sql in position_table.upgrades(columns):
                 self._connection.run(sql)
             rows = self._connection.ask(position_table.read(self._position_columns()))
-            for sql in position_table.adoptions(rows, self._source):
+            for sql in (
+                *position_table.adoptions(rows, self._source),
+                *(() if self._restarts else position_table.put_back(rows, self._source)),
+            ):
                 self._connection.run(sql)
         self._read()
 
@@ -159,10 +163,13 @@ class MysqlTarget:
         return {str(name).lower() for (name,) in self._connection.ask(position_table.COLUMNS)}
 
     def forget_position(self) -> None:
-        """Forget what an earlier replay of this source stored."""
+        """Begin without what an earlier replay of this source stored, which stays until the first commit."""
         if self._progress.low is not None:
             self._make_position_table()
-            self._connection.run(position_table.forget(self._source))
+            rows = self._connection.ask(position_table.read(self._position_columns()))
+            for sql in position_table.set_aside(rows, self._source):
+                self._connection.run(sql)
+            self._restarts = True
             self._read()
 
     @property
@@ -217,7 +224,9 @@ class MysqlTarget:
     def _read(self) -> None:
         columns = self._position_columns()
         rows = self._connection.ask(position_table.read(columns)) if columns else []
-        self._progress, self._pending, self._workers = position_table.progress_of(rows, self._source)
+        self._progress, self._pending, self._workers = position_table.progress_of(
+            rows, self._source, restarts=self._restarts
+        )
         if self._keeps_gtids:
             gtids = executed_gtids(self._connection.ask, is_mariadb=self._connection.is_mariadb)
             self._progress = replace(self._progress, gtids=gtids)

@@ -34,7 +34,6 @@ CREATE TABLE IF NOT EXISTS {_TABLE}
 _COLUMNS: Final = f"SELECT name FROM pragma_table_info('{_TABLE}')"  # noqa: S608
 READ: Final = f'SELECT source, file, "offset", done, log FROM {_TABLE}'  # noqa: S608
 WRITE: Final = f"INSERT OR REPLACE INTO {_TABLE} VALUES (?, ?, ?, ?, ?)"  # noqa: S608
-FORGET: Final = f"DELETE FROM {_TABLE} WHERE source IN (?, '{UNKNOWN_SOURCE}')"  # noqa: S608
 FORGET_UNKNOWN: Final = f"DELETE FROM {_TABLE} WHERE source = '{UNKNOWN_SOURCE}'"  # noqa: S608
 
 

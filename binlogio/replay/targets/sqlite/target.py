@@ -27,7 +27,7 @@ from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.replay.find_row import Algorithm, RowNotFound
-from binlogio.replay.progress import UNKNOWN_SOURCE
+from binlogio.replay.progress import UNKNOWN_SOURCE, Progress
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
 from binlogio.replay.steps import LoadStep, RefusedStep, RowsStep, StatementStep, locate_step, text_refused
 from binlogio.replay.summary import RowCounts
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from binlogio.events.base import ParseContext
-    from binlogio.replay.progress import KeptLog, Ledger, Progress
+    from binlogio.replay.progress import KeptLog, Ledger
     from binlogio.replay.row_changes import Change
     from binlogio.replay.steps import LoggedTransaction, Step
     from binlogio.replay.targets import ReplayPlan
@@ -197,9 +197,8 @@ class SqliteTarget:
         self._source, self._progress = plan.source, None
 
     def forget_position(self) -> None:
-        """Forget the position that an earlier replay stored."""
-        self.execute(position_table.FORGET, (self._source or UNKNOWN_SOURCE,))
-        self._progress = None
+        """Begin without the position that an earlier replay stored; the first commit replaces it."""
+        self._progress = Progress(others=self.progress.others)
 
     def keep(self, low: Position, log: KeptLog) -> None:
         """Keep that no group is missing up to `low`."""
