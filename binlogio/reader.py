@@ -712,7 +712,8 @@ def open(  # noqa: A001 - binlogio.open, as gzip.open and the like
             In a directory, all files are read whose content is a log, and the other numbered files of the same series.
         verify_checksum: verify the CRC32 of every event that has one.
         start_offset: in the first file, begin at this offset, which must be the start of an event or the end of the
-            file. The format description at the start of the file is returned too.
+            file. The format description at the start of the file is returned too. DDL before the offset is not read:
+            if column names come from it, pass `definitions`, or `columnar.EarlierLogs` in a `GivenDefinitions`.
         stop_offset: in the last file, stop before the first event at or after this offset.
         open_payloads: return the events inside compressed transactions as well.
         limits: the largest sizes that are accepted.

@@ -12,6 +12,7 @@ import uuid
 import zlib
 from collections import defaultdict
 from dataclasses import dataclass
+from datetime import datetime, timezone, tzinfo
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 _US_PER_S: Final = 1_000_000
 _WIDTHS: Final = (1, 10, 60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 28 * 86400)
+_LEAST_LOCAL: Final = 6 * 3600
+_OFFSET_UNIT: Final = 900  # seconds; offsets of time zones are multiples of it
 _MOST_BUCKETS: Final = 120
 _MOST_KEPT_BUCKETS: Final = 1 << 13
 _MOST_THREADS: Final = 1 << 16
@@ -204,6 +207,7 @@ def archive_stats(
     on_read: Callable[[str, int], object] | None = None,
     selection: Selection = EVERY_CHANGE,
     rows: RowChoice | None = None,
+    zone: tzinfo = timezone.utc,
 ) -> ArchiveStats:
     """Return statistics of logs. Damaged ranges are skipped and reported in `warnings`.
 
@@ -221,6 +225,7 @@ def archive_stats(
         on_read: called with the name of a log and the offset up to which it was read.
         selection: the changes to count; its positions are offsets in the first and last log.
         rows: the selection of its single rows, if any.
+        zone: the time zone in which intervals of six hours and more begin; other intervals begin at multiples of UTC.
 
     Raises:
         ConditionError: a value in the condition of `rows` does not fit its column.
@@ -238,7 +243,7 @@ def archive_stats(
     is_partial, start_offset, stop_offset = bool(selection), selection.start_offset, selection.stop_offset
     if is_partial:
         survey.choose(selection, rows)
-    counter = _Counter(survey, sum(log.size or 0 for log in logs), top, is_partial=is_partial)
+    counter = _Counter(survey, sum(log.size or 0 for log in logs), top, zone, is_partial=is_partial)
     for number, log in enumerate(logs):
         if number == 0 and start_offset is not None:
             survey.kernel.first_offset = start_offset
@@ -289,7 +294,7 @@ class _Keys:
 class _Counter:
     """Aggregates group records; an observer of the survey."""
 
-    def __init__(self, survey: ArchiveSurvey, total: int, top: int, *, is_partial: bool) -> None:
+    def __init__(self, survey: ArchiveSurvey, total: int, top: int, zone: tzinfo, *, is_partial: bool) -> None:
         from binlogio.archive.survey import FIELD, IS_COMPRESSED  # noqa: PLC0415 - needs the kernel
 
         self.bytes = 0
@@ -298,6 +303,7 @@ class _Counter:
         self._compressed = IS_COMPRESSED
         self._survey = survey
         self._top = top
+        self._zone = zone
         self._file = ""
         self._histories = GtidHistories()
         self._transactions = 0
@@ -457,7 +463,7 @@ class _Counter:
         if len(times):
             known = (*self._times, int(times.min()), int(times.max()))
             self._times = [min(known), max(known)]
-        keys, places = np.unique(times // _WIDTHS[self._width], return_inverse=True)
+        keys, places = np.unique(self._bucket_keys(times), return_inverse=True)
         sums = [np.bincount(places, minlength=len(keys))]
         added = (columns[field["inserts"]], columns[field["updates"]], columns[field["deletes"]], sizes)
         sums += [np.bincount(places, values, len(keys)).astype(np.int64) for values in added]
@@ -476,13 +482,33 @@ class _Counter:
             known[:-1] += counts[:-1]
             known[-1] = max(known[-1], counts[-1])
 
+    def _bucket_keys(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of the buckets of times: those of local times, if the buckets are wide."""
+        width = _WIDTHS[self._width]
+        if width < _LEAST_LOCAL:
+            return times // width
+        parts, places = np.unique(times // _OFFSET_UNIT, return_inverse=True)
+        offsets = [_offset(int(part) * _OFFSET_UNIT, self._zone) for part in parts]
+        found: NDArray[np.int64] = (times + np.array(offsets, np.int64)[places]) // width
+        return found
+
+    def _begin_of(self, key: int) -> int:
+        """Return the begin of a bucket in seconds since 1970, UTC."""
+        begin = key * _WIDTHS[self._width]
+        if _WIDTHS[self._width] < _LEAST_LOCAL:
+            return begin
+        local = datetime.fromtimestamp(begin, timezone.utc).replace(tzinfo=self._zone)
+        return round(local.timestamp())
+
     def _widen(self) -> None:
         """Merge the buckets into buckets of the next width."""
         old, self._buckets = self._buckets, {}
         width = _WIDTHS[self._width]
         self._width += 1
-        for key, counts in old.items():
-            self._add_bucket(key * width // _WIDTHS[self._width], counts)
+        begins = np.array([key * width for key in old], np.int64)
+        wide = begins // _WIDTHS[self._width] if width >= _LEAST_LOCAL else self._bucket_keys(begins)
+        for key, counts in zip(wide.tolist(), old.values(), strict=True):
+            self._add_bucket(key, counts)
 
     def _add_threads(self, threads: NDArray[np.int64], rows: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
         keys, places = np.unique(threads, return_inverse=True)
@@ -555,7 +581,9 @@ class _Counter:
             tables=tuple(tables),
             types=tuple(sorted(types, key=lambda one: -one.bytes - one.inner_bytes)),
             bucket_s=width,
-            buckets=tuple(TimeStats(key * width, *map(int, counts)) for key, counts in sorted(self._buckets.items())),
+            buckets=tuple(
+                TimeStats(self._begin_of(key), *map(int, counts)) for key, counts in sorted(self._buckets.items())
+            ),
             biggest=_best(self._biggest),
             most_rows=_best(self._most_rows),
             longest=_best(self._longest),
@@ -593,6 +621,11 @@ class _Counter:
             method = f"images of {rows:,} updated and deleted rows, by the primary key in the log (all columns without)"
             found.append(Saving("binlog_row_image=MINIMAL", round(ratio * applied), ratio, method))
         return found
+
+
+def _offset(seconds: int, zone: tzinfo) -> int:
+    offset = datetime.fromtimestamp(seconds, zone).utcoffset()
+    return 0 if offset is None else round(offset.total_seconds())
 
 
 def _best(found: list[tuple[int, int, TransactionStats]]) -> tuple[TransactionStats, ...]:

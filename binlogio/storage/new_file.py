@@ -190,6 +190,17 @@ def open_side(side: Path, target: Path, *, buffering: int = io.DEFAULT_BUFFER_SI
     return io.BufferedWriter(raw, buffering)
 
 
+def open_device(path: Path) -> IO[bytes]:
+    """Open a device or pipe for writing. Errors name it.
+
+    Raises:
+        OSError: it cannot be opened. Its methods raise OSError if it cannot be written.
+    """
+    raw = _NewFile(path, "wb")
+    raw.target = path
+    return io.BufferedWriter(raw)
+
+
 class _NewFile(io.FileIO):
     """A file whose write errors name the file that it becomes."""
 

@@ -86,6 +86,21 @@ def format_option(*forms: str, help: str) -> Callable[[_Command], _Command]:  # 
     )
 
 
+def format_of(option: str, path: str | None, meaning: str, output: str | None, form: str) -> tuple[str | None, str]:
+    """Return output and format of a command whose older `option` FILE is --format `meaning` --output FILE.
+
+    Raises:
+        UsageError: another output or format is given, too.
+    """
+    if path is None:
+        return output, form
+    is_given = click.get_current_context().get_parameter_source("form") is click.core.ParameterSource.COMMANDLINE
+    if output is not None or (is_given and form != meaning):
+        what = "output" if output is not None else "format"
+        raise click.UsageError(f"{option} FILE is --format {meaning} --output FILE: give only one {what}")
+    return path, meaning
+
+
 class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
     """A positive number of bytes, with K, M or G for powers of 1024, as in options of a server."""
 

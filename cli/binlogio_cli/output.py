@@ -19,7 +19,7 @@ import click
 
 from binlogio.errors import BinlogError
 from binlogio.storage.log_index import input_of
-from binlogio.storage.new_file import new_file
+from binlogio.storage.new_file import new_file, open_device
 from binlogio_cli.messages import Refusal
 from binlogio_cli.options import AliasedOption, OutputPath
 
@@ -156,7 +156,7 @@ class OutputFile:
             yield sys.stdout.buffer
             return
         if not _is_replaced(_stat(self.path)):
-            with Path(self.path).open("wb") as device:
+            with open_device(Path(self.path)) as device:
                 yield device
             return
         kept: BaseException | None = None

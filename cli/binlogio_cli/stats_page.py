@@ -163,7 +163,7 @@ def _columns(
 ) -> str:
     """Return a chart of stacked columns over time."""
     first, bucket_s = stats.buckets[0].begin, stats.bucket_s
-    count = (stats.buckets[-1].begin - first) // bucket_s + 1
+    count = round((stats.buckets[-1].begin - first) / bucket_s) + 1  # a day may have 23 or 25 hours
     most = _round_up(max(sum(parts) for _, parts in values), KIB if text is size_text else 1000)
     step = (_WIDTH - _LEFT - _RIGHT) / count
     high = _HEIGHT - _TOP - _BOTTOM
@@ -173,7 +173,7 @@ def _columns(
         parts.append(f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{text(most * line / _LINES)}</text>')
     for bucket, amounts in values:
-        x = _LEFT + (bucket.begin - first) // bucket_s * step
+        x = _LEFT + round((bucket.begin - first) / bucket_s) * step
         y = float(_TOP + high)
         title = f"{moment_text(bucket.begin, zone)}: {' / '.join(text(amount) for amount in amounts if amount) or '0'}"
         parts.append(f"<g><title>{escape(title)}</title>")

@@ -76,6 +76,21 @@ def test_no_file_of_the_input_directory_that_the_logs_need_is_replaced(
         assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize("name", ["`dump -o`", "`undo -o`", "`stats -o`", "`schema -o`", "`grep -o`", "`history -o`"])
+def test_a_full_device_is_named(name: str, tmp_path: Path) -> None:
+    """The file is not replaced: it is one of the test, not that of the machine."""
+    device = tmp_path / "full"
+    try:
+        os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, 7))
+    except PermissionError:
+        pytest.skip("only root makes devices")
+    result = CliRunner().invoke(cli, [word.replace("OUT", str(device)) for word in FILES[name]])
+
+    assert result.exit_code == 4
+    assert f"binlogio: {device}: No space left on device\n" in result.stderr
+    assert stat.S_ISCHR(device.stat().st_mode)
+
+
 FOLDERS: Final = {
     "`copy -o DIR/`": ("copy", "-q", "-o", "OUT/", LOG),
     "`repair -o DIR/`": ("repair", "-q", "-o", "OUT/", LOG),

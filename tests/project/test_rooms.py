@@ -42,7 +42,6 @@ WRITERS: Final = {
     "binlogio/replay/targets/sqlite/target.py": "a database, which SQLite then writes",
     "cli/binlogio_cli/dump/sql_output.py": "files of LOAD DATA, in the folder of --local-load",
     "cli/binlogio_cli/main.py": "the null device",
-    "cli/binlogio_cli/output.py": "a device, such as /dev/stdout",
 }
 
 

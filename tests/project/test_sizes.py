@@ -20,7 +20,7 @@ SOURCES: Final = tuple(
 MOST_LINES: Final = {
     "_kernel": 20_380, "archive": 11_645, "arrow": 1_100, "binlogio": 2_600, "cli": 10_400, "columnar": 7_100,
     "events": 3_500, "format": 1_820, "gtid": 900, "replay": 12_920, "rows": 1_400, "schema": 8_400,
-    "selection": 1_430, "series": 1_900, "spark_datasource": 4_900, "storage": 3_310, "values": 3_900,
+    "selection": 1_430, "series": 1_900, "spark_datasource": 4_900, "storage": 3_330, "values": 3_900,
     "writer": 13_500,
 }  # fmt: skip
 SLACK: Final = 400  # lines that a package may be below its number
@@ -33,7 +33,7 @@ LONG_FILES: Final = {
 LONG_FUNCTION: Final = 60
 LONG_FUNCTIONS: Final = {  # most of them are documented arguments
     "binlogio/archive/export/run.py:export": 175,
-    "binlogio/archive/stats.py:archive_stats": 70,
+    "binlogio/archive/stats.py:archive_stats": 72,
     "binlogio/columnar/rows_reader.py:read_tables": 115,
     "binlogio/reader.py:open": 70,
     "binlogio/replay/apply/replay.py:replay": 130,

@@ -12,7 +12,7 @@ from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio.storage.index_file import base_name
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, say, say_gaps
-from binlogio_cli.options import OutputPath, definitions_file, definitions_option, format_option
+from binlogio_cli.options import OutputPath, definitions_file, definitions_option, format_of, format_option
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text, zone_text
@@ -80,8 +80,7 @@ def command(
     With options that select, it counts transactions with a selected change, with all their events and bytes, and the
     selected rows. Times in the output are in --time-zone.
     """
-    if html is not None:
-        output, form = html, "html"
+    output, form = format_of("--html", html, "html", output, form)
     logs = find_logs(files)
     inputs = (*(log.name for log in logs), *files, keyring, definitions_file())
     given, logs = logs, selected_logs(selection, logs)
@@ -102,6 +101,7 @@ def command(
             on_read=on_read,
             selection=selection,
             rows=rows,
+            zone=output_zone(),
         )
     if not stats.transactions and selection:
         say(NOTHING_SELECTED)

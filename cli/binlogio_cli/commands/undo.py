@@ -21,7 +21,7 @@ from binlogio.replay.undo.inverse import WholeImages
 from binlogio.replay.undo.outputs import KINDS
 from binlogio.selection.selection import Selection
 from binlogio_cli.messages import Refusal, error_text, say, say_missing, say_torn_tails
-from binlogio_cli.options import OutputPath, ignore_missing_logs_option
+from binlogio_cli.options import OutputPath, format_of, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched, watched_logs
 from binlogio_cli.quantities import counted
@@ -113,10 +113,7 @@ def command(
     primary key, or else by all columns, one row at a time. Column names and keys come from the log (its metadata or its
     DDL) or from --table-definitions.
     """
-    if output is not None and to_binlog is not None:
-        raise click.UsageError("--to-binlog FILE is --format binlog --output FILE: give only one output")
-    if to_binlog is not None:
-        output, form = to_binlog, "binlog"
+    output, form = format_of("--to-binlog", to_binlog, "binlog", output, form)
     writer: SqlScript | BinlogFile
     if form == "sql":
         writer = SqlScript(on_changed=OnChanged(on_changed))
