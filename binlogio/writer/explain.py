@@ -19,13 +19,14 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events.control import XidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition, parse_create_table
-from binlogio.writer.rules.known_objects import KnownObjects
+from binlogio.writer.rules.known_objects import KnownObjects, Trigger
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
 from binlogio.writer.rules.statement import Delete, Insert, Statement, Update, facts_of
 from binlogio.writer.rules.statement_facts import (
@@ -37,6 +38,7 @@ from binlogio.writer.rules.statement_facts import (
     StatementKind,
     TableAccess,
 )
+from binlogio.writer.rules.statement_text import facts_from_sql
 from binlogio.writer.rules.statement_words import split_statements
 from binlogio.writer.writer import BinlogWriter
 
@@ -73,6 +75,19 @@ _BOUNDARY: Final = re.compile(
     r"|RELEASE\s+SAVEPOINT\s+`?(?P<release>\w+)`?|USE\s+`?(?P<use>\w+)`?",
     re.IGNORECASE | re.DOTALL,
 )
+
+_NAME: Final = r"(?:`[^`]+`|[\w$]+)(?:\s*\.\s*(?:`[^`]+`|[\w$]+))?"
+_CREATES: Final = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?P<kind>TRIGGER|FUNCTION)\s+(?:IF\s+NOT\s+EXISTS\s+)?"
+    rf"(?P<name>{_NAME})\s*(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TRIGGER: Final = re.compile(
+    rf"(?:BEFORE|AFTER)\s+(?P<event>INSERT|UPDATE|DELETE)\s+ON\s+(?P<table>{_NAME})\s+FOR\s+EACH\s+ROW\s+"
+    rf"(?:(?:FOLLOWS|PRECEDES)\s+{_NAME}\s+)?(?P<body>(?:INSERT|REPLACE|UPDATE|DELETE|SET)\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_DROPS_TRIGGER: Final = re.compile(rf"DROP\s+TRIGGER\s+(?:IF\s+EXISTS\s+)?(?P<name>{_NAME})", re.IGNORECASE)
 
 
 class Flush(Enum):
@@ -168,7 +183,7 @@ def explain(
         steps: the statements.
         variables: the server's variables, with binlog_format and rule_set.
         tables: existing tables; CREATE TABLE adds to them.
-        objects: views, functions and triggers.
+        objects: views, functions and triggers; CREATE TRIGGER adds to them.
         schema: the default database.
 
     Raises:
@@ -194,6 +209,8 @@ class _Run:
         self._log = log
         self._session = session
         self._objects = replace(objects, tables=[*objects.tables, *tables])
+        self._triggers: dict[str, Trigger] = {}
+        self._functions: list[str] = []  # whose statements are not known
         self._steps: list[ExplainedStatement] = []
         self._ends = [log.position.offset]
         self._own: list[tuple[int, LoggedPart]] = []  # (step, part) that the step itself may have written
@@ -268,6 +285,13 @@ class _Run:
         session = self._session
         statement = Statement.from_sql(step.sql, session.schema, (), objects=self._objects)
         facts = facts_of(statement)
+        called = next((name for name in self._functions if re.search(rf"\b{re.escape(name)}`?\s*\(", step.sql)), None)
+        if facts.verb == "CALL" or called is not None:
+            raise UnsupportedFeature(
+                "the statements of a stored routine are not known",
+                found=called or step.sql,
+                hint="give the statements that it executes in its place, or a script with them to `binlogio write`",
+            )
         decision = decide_logging_format(session.variables, facts, session.state)
         step.unsafe = tuple(reason.name for reason in decision.unsafe)
         written = [table for table in facts.all_tables if table.write]
@@ -277,7 +301,11 @@ class _Run:
         self._define(step.sql, facts.kind)
 
     def _define(self, sql: str, kind: StatementKind) -> None:
-        """Add the table of a CREATE TABLE to the existing tables."""
+        """Add the table of a CREATE TABLE to the existing tables, and a trigger to the triggers."""
+        created, dropped = _CREATES.match(sql), _DROPS_TRIGGER.match(sql)
+        if created is not None or dropped is not None:
+            self._define_routine(created, dropped)
+            return
         if kind not in (StatementKind.DDL, StatementKind.CREATE_TEMPORARY):
             return
         try:
@@ -289,6 +317,35 @@ class _Run:
         else:
             temporary = [*self._objects.temporary_tables, table]
             self._objects = replace(self._objects, temporary_tables=temporary)
+
+    def _define_routine(self, created: re.Match[str] | None, dropped: re.Match[str] | None) -> None:
+        """Take a trigger with one statement, or note a function.
+
+        Raises:
+            UnsupportedFeature: the trigger has another form.
+        """
+        if dropped is not None:
+            self._triggers.pop(_plain(dropped["name"]), None)
+        elif created is not None and created["kind"].upper() == "FUNCTION":
+            self._functions.append(_plain(created["name"]))
+            return
+        elif created is not None:
+            found = _TRIGGER.match(created["rest"])
+            if found is None:
+                raise UnsupportedFeature(
+                    "only triggers with one statement can be explained",
+                    found=created[0],
+                    hint="give the statements of its body in a `trigger` line to `binlogio write`",
+                )
+            name = "".join(found["table"].split())
+            schema, table = split_name(name) if "." in name else (self._session.schema, name.strip("`"))
+            body = facts_from_sql(found["body"], schema, objects=self._objects)
+            self._triggers[_plain(created["name"])] = Trigger(
+                table=dotted_name(schema, table),
+                event=found["event"].upper(),
+                body=StatementFacts(kind=StatementKind.SELECT, sub_statements=(body,)),
+            )
+        self._objects = replace(self._objects, triggers=tuple(self._triggers.values()))
 
     def _note(self, step: ExplainedStatement, before: int) -> None:
         number, after = len(self._steps) - 1, self._session.cached
@@ -339,6 +396,11 @@ def _change(verb: str, table: TableDefinition) -> Change:
     if verb == "UPDATE":
         return Update(table, [((1,), (2,))])
     return Delete(table, [(1,)]) if verb == "DELETE" else Insert(table, [(1,)])
+
+
+def _plain(name: str) -> str:
+    """Return the last part of a name, without backticks."""
+    return name.rpartition(".")[2].strip().strip("`")
 
 
 def _end_of(event: object) -> str:

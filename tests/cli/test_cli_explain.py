@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +25,7 @@ def explain(*args: str, **more: str) -> Result:
 
 
 def test_a_grid_has_a_row_for_each_statement_and_a_column_for_each_format() -> None:
-    result = explain("B T N C")
+    result = explain("B T N C", "--set", "gtid_mode=OFF")
     lines = [re.split(r"  +", line.strip()) for line in result.stdout.splitlines()]
 
     assert result.exit_code == 0
@@ -43,8 +43,73 @@ def test_json_has_a_line_for_each_statement_format_and_rule_set() -> None:
     assert len(found) == 2 * 3 * 4
     assert found[1]["logged"] == [{"as": "text", "cache": "stmt", "flush": "at once"}]
     assert found[2]["error"] == 1062
-    assert found[2]["refused"]["errno"] == 1785
+    assert found[2]["refused"] is None  # a server 5.5.9 has no GTIDs
+    assert found[14]["refused"]["errno"] == 1785
     assert {one["rules"] for one in found} == {"5.5.9", "9.7.4"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "option", "cell"),
+    [
+        ((), (), "refused: 1785 ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE"),
+        (("--rules", "9.7.4"), (), "refused: 1785 ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE"),
+        (("--rules", "8.0.36"), (), "text trx COMMIT"),
+        (("--rules", "9.7"), ("--set", "gtid_mode=OFF"), "text trx COMMIT"),
+        (("--rules", "5.5.9"), (), "text trx COMMIT"),
+    ],
+)
+def test_gtids_are_on_as_in_a_server_of_the_version(rules: tuple[str, ...], option: tuple[str, ...], cell: str) -> None:
+    """A 9.7 server without options refuses an N statement after a T one, and so does `write`."""
+    row = next(line for line in explain("B T N C", *rules, *option).stdout.splitlines() if "INTO n" in line)
+
+    assert re.split(r"  +", row.strip())[1] == cell
+
+
+@pytest.mark.parametrize(
+    ("version", "cells"), [("5.1.31", "trx ROLLBACK"), ("5.1.43", "trx ROLLBACK"), ("5.1.44", "none at once")]
+)
+def test_a_version_is_this_version(version: str, cells: str) -> None:
+    """binlog_direct_non_transactional_updates was added in 5.1.44."""
+    direct = ("--set", "binlog_direct_non_transactional_updates=1")
+    result = explain("BEGIN; INSERT INTO t VALUES (1,1); INSERT INTO n VALUES (1,1)", "--rules", version, *direct)
+    row = next(line for line in result.stdout.splitlines() if "INTO n" in line)
+
+    assert re.split(r"  +", row.strip())[1] == f"text {cells}"
+
+
+TRIGGER: Final = "CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW "
+AI: Final = "CREATE TABLE ai (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(40)); "
+
+
+def test_a_trigger_is_explained_with_the_statements_that_fire_it() -> None:
+    """As by a 9.7.4 server: rows in MIXED format, two warnings in STATEMENT format; without it nothing is unsafe."""
+    text = f"{AI}{TRIGGER}INSERT INTO ai(v) VALUES (UUID()); INSERT INTO t VALUES (1,1); DROP TRIGGER tr; "
+    found = [json.loads(line) for line in explain(f"{text}INSERT INTO t VALUES (2,1)", "--json").stdout.splitlines()]
+    by_format = {one["binlog_format"]: one for one in found if one["number"] == 3}
+
+    assert by_format["MIXED"]["logged"][0]["as"] == "rows"
+    assert [one["errno"] for one in by_format["STATEMENT"]["warnings"]] == [1592, 1592]
+    assert [one["logged"][0]["as"] for one in found if one["number"] == 5] == ["text", "rows", "text"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{TRIGGER}BEGIN INSERT INTO n VALUES (1,1); END", "only triggers with one statement can be explained"),
+        (f"{TRIGGER}CALL p()", "only triggers with one statement can be explained"),
+        ("CREATE PROCEDURE p() INSERT INTO t VALUES (1,1); CALL p()", "the statements of a stored routine"),
+        (
+            "CREATE FUNCTION f() RETURNS INT RETURN 1; INSERT INTO t VALUES (f(),1)",
+            "the statements of a stored routine",
+        ),
+    ],
+)
+def test_what_is_not_known_is_refused_with_what_to_give(text: str, message: str) -> None:
+    result = explain(text)
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "binlogio write" in result.stderr
 
 
 def test_statements_come_from_standard_input_and_tables_from_a_file(tmp_path: Path) -> None:

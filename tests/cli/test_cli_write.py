@@ -170,6 +170,30 @@ def test_a_transaction_that_the_script_does_not_end_is_refused(
     assert write(tmp_path, [*lines, end]).exit_code == 0
 
 
+TRIGGER: Final = {"do": "trigger", "event": "INSERT", "body": ["INSERT INTO shop.log VALUES (UUID())"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "warnings"),
+    [
+        ({"table": "shop.orders"}, 1),
+        ({"table": "orders", "schema": "shop"}, 1),
+        ({"table": "orders"}, 0),
+        ({"table": "no.t"}, 0),
+    ],
+)
+def test_a_trigger_is_one_of_a_table(tmp_path: Path, given: dict[str, str], warnings: int) -> None:
+    """Without a schema in its name, of the default database; a table that does not exist is refused."""
+    log = {**TABLE, "name": "log", "columns": [{"name": "v", "type": "varchar(36)"}], "primary_key": []}
+    insert = {**INSERT, "sql": "INSERT INTO shop.orders (id) VALUES (1), (2)"}
+    mode = {**VARIABLES, "binlog_format": "STATEMENT"}
+    result = write(tmp_path, [mode, TABLE, log, {**TRIGGER, **given}, insert])
+
+    assert result.exit_code == (0 if warnings else 2)
+    assert ("1592" in result.stderr) == bool(warnings)
+    assert warnings or "was defined; defined are shop.orders, shop.log" in result.stderr
+
+
 BAD_INSERT: Final = {**INSERT, "changes": [{"insert": "shop.nope", "rows": [{"id": 1}]}]}
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.errors import BinlogError
+from binlogio.events.format_description import server_version_numbers
 from binlogio.options import ServerVariables
 from binlogio.writer.explain import FORMATS, SCHEMA, TABLES, explain, is_notation, steps_of_notation, steps_of_sql
 from binlogio.writer.rules.rule_sets import RULE_SETS
@@ -54,7 +55,7 @@ _WORKLOG: Final = (
     "--rules",
     multiple=True,
     metavar="NAME|VERSION",
-    help=f"Rule set ({', '.join(RULE_SETS)}) or server version; may be repeated. [default: 9.7]",
+    help="Rule set (5.0, 9.7) or server version, such as 5.1.31; may be repeated. [default: 9.7]",
 )
 @click.option(
     "--set", "overrides", multiple=True, metavar="NAME=VALUE", callback=parse_set, help="Set a server variable."
@@ -106,8 +107,15 @@ def command(
 
 
 def _variables(rules: str, binlog_format: str, overrides: dict[str, Any]) -> ServerVariables:
-    chosen = {"rule_set": rules} if rules in RULE_SETS else {"server_version": rules}
-    return ServerVariables(**{"gtid_mode": "OFF", **chosen, **overrides, "binlog_format": binlog_format})
+    """Return the variables of a server with these rules; a name with three numbers, such as 5.1.31, is this version.
+
+    gtid_mode is OFF by default up to 8.4, and ON later.
+    """
+    is_set = rules in RULE_SETS and rules.count(".") == 1
+    chosen = {"rule_set": rules} if is_set else {"server_version": rules}
+    has_gtids = server_version_numbers(f"{rules}.0" if rules.count(".") == 1 else rules) >= (9,)
+    mode = "ON" if has_gtids else "OFF"
+    return ServerVariables(**{"gtid_mode": mode, **chosen, **overrides, "binlog_format": binlog_format})
 
 
 def _grid(found: Sequence[Sequence[ExplainedStatement]]) -> str:
@@ -174,6 +182,7 @@ def _definition_table(rules: str, overrides: dict[str, Any]) -> Iterator[str]:
     for number, sequence in _WORKLOG:
         cells = []
         for binlog_format in FORMATS:
-            found = explain(steps_of_notation(sequence), _variables(rules, binlog_format, overrides))
+            variables = _variables(rules, binlog_format, {"gtid_mode": "OFF", **overrides})
+            found = explain(steps_of_notation(sequence), variables)
             cells.append(" ".join(one.letters for one in found if one.letters))
         yield f"| {number} | {sequence} | {' | '.join(cells)} |"

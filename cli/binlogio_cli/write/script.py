@@ -395,7 +395,10 @@ class ScriptRunner:
     )
     def trigger(self, line: Json) -> None:
         """Define a trigger. Nothing is logged; what it changes is in the changes of the statements that fire it."""
-        self._triggers.append(Trigger(table=canonical_name(line["table"]), event=line["event"], body=self._body(line)))
+        schema = self._client(line).session.schema
+        name = canonical_name(line["table"] if "." in line["table"] or not schema else f"{schema}.{line['table']}")
+        self._table(self._client(line), name)
+        self._triggers.append(Trigger(table=name, event=line["event"], body=self._body(line)))
 
     @action("name", "sql", name=text("The name of the prepared statement."), sql=text("Its text, without parameters."))
     def prepare(self, line: Json) -> None:
