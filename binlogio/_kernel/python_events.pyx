@@ -16,6 +16,8 @@ from dataclasses import replace
 from dataclasses import fields
 from types import MemberDescriptorType
 
+from binlogio.bounded_cache import MOST_TABLES, BoundedCache
+
 from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, DELETE_ROWS_EVENT_V1,
@@ -40,8 +42,7 @@ cdef extern from "structmember.h":
         PyMemberDef* d_member
 
 cdef enum:
-    MOST_KNOWN = 1 << 12  # cached bodies, or parts of bodies
-    MOST_KNOWN_BYTES = 1 << 23
+    MOST_KNOWN_BYTES = 1 << 23  # of the keys of a cache
     HAS_XID = 0xC0  # flags of MariaDB's GTID event: the XID of an XA transaction follows
 
 
@@ -80,33 +81,9 @@ cdef Py_ssize_t _offset(member) except -1:
     return (<PyMemberDescrObject*><PyObject*>member).d_member.offset
 
 
-cdef class KnownBodies:
-    """Cache of parsed parts of bodies, by their bytes. It is emptied when it becomes too large."""
-
-    cdef dict found
-    cdef int64_t size
-
-    def __cinit__(self):
-        self.found = {}
-        self.size = 0
-
-    def __len__(self):
-        return len(self.found)
-
-    cdef int keep(self, bytes key, object value) except -1:
-        if key in self.found:
-            return 0
-        if len(self.found) >= MOST_KNOWN or self.size + len(key) > MOST_KNOWN_BYTES:
-            self.forget()
-        if len(key) <= MOST_KNOWN_BYTES >> 4:
-            self.found[key] = value
-            self.size += len(key)
-        return 0
-
-    cdef int forget(self) except -1:
-        self.found.clear()
-        self.size = 0
-        return 0
+def _bodies():
+    """Return a cache of parsed parts of bodies, by their bytes."""
+    return BoundedCache(MOST_TABLES, most_bytes=MOST_KNOWN_BYTES)
 
 
 cdef tuple _GTID_FIELDS = (
@@ -157,9 +134,9 @@ cdef class EventCutter:
     cdef list makers
     cdef PyObject* maker[256]  # Maker of each selected type; NULL for the others
     cdef Maker header, uuid
-    cdef list known  # KnownBodies by type code: bodies of table maps, heads of rows events
-    cdef KnownBodies contexts  # status variables and schema of statements, together
-    cdef KnownBodies variables, schemas
+    cdef list known  # caches by type code: bodies of table maps, heads of rows events
+    cdef object contexts  # status variables and schema of statements, together
+    cdef object variables, schemas
     cdef Maker variable
     cdef ZstdContext zstd
     cdef Memory opened  # the plain bytes of a payload
@@ -180,10 +157,10 @@ cdef class EventCutter:
         for code, names in _FIELDS.items():
             self.makers[code] = Maker(classes[code], names)
         self.variable = Maker(variable, ("code", "value"))
-        self.contexts, self.variables, self.schemas = KnownBodies(), KnownBodies(), KnownBodies()
+        self.contexts, self.variables, self.schemas = _bodies(), _bodies(), _bodies()
         self.known = [None] * 256
         for code in range(256):
-            self.known[code] = KnownBodies()
+            self.known[code] = _bodies()
             self.maker[code] = NULL
 
     def set_codes(self, codes, int64_t opened_size=0):
@@ -194,11 +171,11 @@ cdef class EventCutter:
         cdef int code
         for code in range(256):
             self.maker[code] = NULL
-            (<KnownBodies>self.known[code]).forget()
+            self.known[code].clear()
         self.opened_size = opened_size
-        self.contexts.forget()
-        self.variables.forget()
-        self.schemas.forget()
+        self.contexts.clear()
+        self.variables.clear()
+        self.schemas.clear()
         for code in codes:
             if self.makers[code] is None:
                 raise ValueError(f"no events of type {code} can be made here")
@@ -292,14 +269,14 @@ cdef class EventCutter:
         if code == QUERY_EVENT:
             size = size_before_sql(body, <const uint8_t*>body + len(body))
             if size:
-                self.contexts.keep(body[11:size - 1], (event.status_vars, event.schema))
+                self.contexts.put(body[11:size - 1], (event.status_vars, event.schema))
                 self._learn_context(event, <const uint8_t*>body + QUERY_POST_HEADER, u16(<const uint8_t*>body + 11),
                                     body[8])
         elif code == TABLE_MAP_EVENT:
-            (<KnownBodies>self.known[code]).keep(body, event)
+            self.known[code].put(body, event)
         elif is_plain_rows(code):
             head = replace(event, images=b"")  # images may have any size
-            (<KnownBodies>self.known[code]).keep(body[:len(body) - len(event.images)], head)
+            self.known[code].put(body[8:len(body) - len(event.images)], head)
 
     cdef object _header(self, const uint8_t* p, object place, object number):
         cdef Maker maker = self.header
@@ -322,7 +299,7 @@ cdef class EventCutter:
         cdef Maker maker = <Maker>self.maker[code]
         cdef object known, made
         if code == TABLE_MAP_EVENT:
-            known = (<KnownBodies>self.known[code]).found.get(body[:end - body])
+            known = self.known[code].get(body[:end - body])
             return None if known is None else copied(maker, known, self._header(p, place, number))
         if is_plain_rows(code):
             return self._rows(maker, code, p, body, end, place, number)
@@ -372,11 +349,13 @@ cdef class EventCutter:
         if not rows_head(&head, body, end, rows_post_header(<uint8_t>code)) or head.extra == NULL or not read_frame(
                 &rows, <uint8_t>code, head.rest, end, &columns):
             return None
-        known = (<KnownBodies>self.known[code]).found.get(body[:rows.images - body])
+        known = self.known[code].get(body[8:rows.images - body])
         if known is None:
             return None
         made = begin(maker)
-        for i in range(maker.count - 2):
+        put(maker, made, 0, u32(body) | <uint64_t>u16(body + 4) << 32)
+        put(maker, made, 1, u16(body + 6))
+        for i in range(2, maker.count - 2):
             put(maker, made, i, field(maker, known, i))
         put(maker, made, maker.count - 2, rows.images[:rows.size])
         put(maker, made, maker.count - 1, self._header(p, place, number))
@@ -388,7 +367,7 @@ cdef class EventCutter:
         cdef object known, made
         if not size:
             return None
-        known = self.contexts.found.get(body[11:size - 1])
+        known = self.contexts.get(body[11:size - 1])
         if known is None:
             known = self._context(body + QUERY_POST_HEADER, u16(body + 11), body[8])
         if known is None:
@@ -412,7 +391,7 @@ cdef class EventCutter:
         cdef int64_t width
         cdef list variables = []
         cdef object variable
-        cdef object schema = self.schemas.found.get(end[:schema_size])
+        cdef object schema = self.schemas.get(end[:schema_size])
         if schema is None:
             return None
         while at < end:
@@ -424,7 +403,7 @@ cdef class EventCutter:
                 put(self.variable, variable, 0, at[0])
                 put(self.variable, variable, 1, little(at + 1, <int>(width - 1)))
             else:
-                variable = self.variables.found.get(at[:width])
+                variable = self.variables.get(at[:width])
                 if variable is None:
                     return None
             variables.append(variable)
@@ -434,12 +413,12 @@ cdef class EventCutter:
     cdef int _learn_context(self, object event, const uint8_t* at, int64_t size, int64_t schema_size) except -1:
         cdef const uint8_t* end = at + size
         cdef int64_t width
-        self.schemas.keep(end[:schema_size], event.schema)
+        self.schemas.put(end[:schema_size], event.schema)
         for variable in event.status_vars:
             width = _status_size(at, end)
             if width == 0:
                 break
-            self.variables.keep(at[:width], variable)
+            self.variables.put(at[:width], variable)
             at += width
         return 0
 

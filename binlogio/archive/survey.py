@@ -41,6 +41,7 @@ from binlogio.events.base import EventHeader, event_name, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import QueryEvent
+from binlogio.events.table_map import parse_table_map
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder, plain_payload
 from binlogio.format.framing import EventFrame, EventFramer
@@ -240,7 +241,7 @@ class ArchiveSurvey:
 
     def _plan(self, body: bytes, context: ParseContext) -> KnownPlan:
         header = EventHeader(type_code=EventType.TABLE_MAP_EVENT)
-        event = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, context)
+        event = parse_table_map(header, body, context)
         belied = self._definitions.belied
         plan = self._definitions.plan(event, context)
         if self._definitions.belied > belied:

@@ -36,7 +36,7 @@ from binlogio.events import EVENT_CODECS, RowsEvent
 from binlogio.events.base import EventHeader, ParseContext, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import POST_HEADER, QueryEvent
-from binlogio.events.table_map import TableMapEvent
+from binlogio.events.table_map import TableMapEvent, parse_table_map
 from binlogio.format.decoder import Decoder
 from binlogio.format.groups import EventGroup, GroupFacts, GroupPlace, GroupTracker
 from binlogio.implementation import is_compiled
@@ -424,7 +424,7 @@ def _by_construct(context: ParseContext) -> set[int]:
 
 def _mapped_table(body: bytes, context: ParseContext) -> MappedTable | None:
     try:
-        event = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(_header(EventType.TABLE_MAP_EVENT), body, context)
+        event = parse_table_map(_header(EventType.TABLE_MAP_EVENT), body, context)
     except BinlogError:
         return None
     return _table(event, body[_TABLE_ID_SIZE:])

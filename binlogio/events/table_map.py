@@ -38,7 +38,7 @@ from construct import (
 )
 
 from binlogio.constants import ColumnType, EventType, OptionalMetadataType
-from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader
+from binlogio.events.base import NEW_HEADER, EventCodec, EventHeader, ParseContext
 from binlogio.events.format_description import server_version_numbers
 from binlogio.frozen import dataclass
 from binlogio.primitives import (
@@ -482,3 +482,14 @@ _FIELDS: Final[dict[int, Callable[[bytes], Any]]] = {
 
 
 CODECS: Final = (EventCodec(EventType.TABLE_MAP_EVENT, TABLE_MAP, TableMapEvent, post_header_sizes=(8, 6)),)
+
+
+def parse_table_map(header: EventHeader, body: bytes, context: ParseContext) -> TableMapEvent:
+    """Return the event of a body as its codec does, fast if it is a usual one.
+
+    Raises:
+        BinlogFormatError: the body does not fit the layout.
+        UnsupportedFeature: the post-header size is not supported.
+    """
+    is_plain = context.post_header_size(EventType.TABLE_MAP_EVENT, PLAIN_POST_HEADER) == PLAIN_POST_HEADER
+    return (parse_plain_table_map(header, body) if is_plain else None) or CODECS[0].parse(header, body, context)

@@ -16,7 +16,7 @@ from binlogio.errors import BinlogError, BinlogFormatError, MissingTableMap, Uns
 from binlogio.events import EVENT_CODECS, ROWS_EVENTS, BinlogEvent, RowsEvent, codec_for
 from binlogio.events.base import UNKNOWN, EventHeader, ParseContext, event_name
 from binlogio.events.query import StatusVar
-from binlogio.events.table_map import TableMapEvent
+from binlogio.events.table_map import TableMapEvent, parse_table_map
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.framing import EventFrame, EventFramer, Framing, check_event_size
 from binlogio.gtid import Uuid
@@ -177,7 +177,8 @@ class Decoder:
         code = frame.header.type_code
         event: BinlogEvent
         if self._only is None or code in self._only:
-            event = codec_for(code).parse(frame.header, frame.body, frame.context)
+            parse = parse_table_map if code == EventType.TABLE_MAP_EVENT and is_compiled() else codec_for(code).parse
+            event = parse(frame.header, frame.body, frame.context)
             if self._is_set_to(frame.context) and self._cutter is not None:
                 self._cutter.learn(event, frame.body)
         else:

@@ -36,6 +36,7 @@ from binlogio.events.base import NEW_HEADER
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.mariadb import MariadbGtidFlag
 from binlogio.events.query import POST_HEADER, QueryEvent
+from binlogio.events.table_map import parse_table_map
 from binlogio.format.event_starts import check_start, no_event_at
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.gtid import GNO_END, NO_TAG, Gtid, MariadbGtid, Uuid
@@ -708,7 +709,7 @@ class RawGroupSource:
         found = self._names.get(body[6:])
         if found is None:
             try:
-                event = codec_for(EventType.TABLE_MAP_EVENT).parse(NEW_HEADER, body, self.framer.context)
+                event = parse_table_map(NEW_HEADER, body, self.framer.context)
             except BinlogError as exc:
                 raise _NotRaw from exc
             if not self.framer.context.is_mariadb and has_old_temporal(event.column_types):

@@ -18,9 +18,14 @@ from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.format import row_changes
+from binlogio.format.decoder import Decoder
 from binlogio.format.encoder import Encoder
+from binlogio.format.framing import EventFrame
 from binlogio.implementation import is_compiled
+from binlogio.options import ReadOptions
+from binlogio.reader import BinlogReader
 from binlogio.rows.plan import TablePlan
+from binlogio.storage.sources import find_logs
 from log_cases import table_map_of
 from logs import description, header
 from rowimage_cases import UTF8MB4, column
@@ -85,6 +90,28 @@ def test_memory_does_not_grow_with_the_tables(tmp_path: Path) -> None:
 
     assert rows == TABLES
     assert peak_mb < MOST_MB
+
+
+class SeenDecoder(Decoder):
+    """A decoder that counts the frames that Python decodes."""
+
+    frames = 0
+
+    def decode(self, frame: EventFrame) -> Iterator[Any]:
+        """Yield the events of a frame."""
+        self.frames += 1
+        return super().decode(frame)
+
+
+@pytest.mark.skipif(not is_compiled(), reason="construct parses every event")
+def test_python_parses_each_of_many_tables_about_once(tmp_path: Path) -> None:
+    """Once the known tables were forgotten together, and the rows of each table were parsed once more."""
+    path, decoder = _write(tmp_path / "binlog.000001", 3), SeenDecoder()
+    with BinlogReader(find_logs(path), ReadOptions(), decoder=decoder) as reader:
+        count = sum(1 for _ in reader)
+
+    assert count == 1 + 6 * TABLES
+    assert decoder.frames < 1.1 * TABLES
 
 
 def test_event_reader_forgets_plans_of_many_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS
 from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
-from binlogio.events.table_map import PLAIN_POST_HEADER, parse_plain_table_map
+from binlogio.events.table_map import parse_table_map
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, Framing, TornTail
 from binlogio.format.groups import Savepoints
@@ -94,7 +94,6 @@ class LogWalk:
         self._plans = 0
         self._images: dict[tuple[object, ...], ImagePlan] = {}
         self._known: BoundedCache[bytes, KnownPlan] = BoundedCache()
-        self._has_plain_table_maps = True
         self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
         self._router = event_scanner.EventScanner(
             self._resolve,
@@ -296,7 +295,6 @@ class LogWalk:
         )
         self._router.renumber([context.real_type(code) for code in range(256)])
         self._known = self._known_plans.of(context)
-        self._has_plain_table_maps = sizes[EventType.TABLE_MAP_EVENT] == PLAIN_POST_HEADER
         return True
 
     def _pass_old_log(self) -> None:
@@ -353,9 +351,7 @@ class LogWalk:
     def _plan(self, body: bytes) -> KnownPlan:
         context = self._cursor.context
         header = EventHeader(type_code=EventType.TABLE_MAP_EVENT, offset=self._cursor.window.offset)
-        table_map = parse_plain_table_map(header, body) if self._has_plain_table_maps else None
-        if table_map is None:
-            table_map = EVENT_CODECS[EventType.TABLE_MAP_EVENT].parse(header, body, context)
+        table_map = parse_table_map(header, body, context)
         schema, table = table_map.schema, table_map.table
         if not self._selection.wants(schema, table):
             return KnownPlan(resolve_plan(table_map, context), is_wanted=False, by_statements=False, known=None)
