@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from enum import Enum
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -231,7 +232,7 @@ class _UndoneTable:
         self.filled: Final = frozenset(column.position for column in columns if column.type in _FILLED)
         self._key = frozenset(position for position, _ in key)
         self._compares = compares
-        self._is = [condition_of(column, column.label, is_mariadb=is_mariadb) for column in columns]
+        self._is = cache(lambda at: condition_of(columns[at], columns[at].label, is_mariadb=is_mariadb))
         self._twofold = frozenset(column.position for column in columns if column.type in _TWOFOLD)
         self._kernel = self._inverse_sql(check, is_mariadb=is_mariadb) if key and is_compiled() else None
 
@@ -298,7 +299,7 @@ class _UndoneTable:
         for at in columns if self._compares and self.table.finds_by_key(now) else ():
             if at not in self._key and at in self.table.writable and now[at] is not ABSENT:
                 with suppress(ReplayError):
-                    conditions.append(f" AND {self._is[at](now[at])}")
+                    conditions.append(f" AND {self._is(at)(now[at])}")
         return "".join(conditions)
 
     def changed(self, before: Image, after: Image) -> set[int]:

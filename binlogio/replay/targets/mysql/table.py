@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.constants import ColumnType
@@ -49,12 +50,17 @@ class MysqlTable:
         self._names = [name for name, _, _ in columns]
         self.quoted = [backticked(name) for name in self._names]
         shared = zip(plan.columns, columns, strict=False)
-        self._target = replace(plan, columns=tuple(replace(c, nullable=nullable) for c, (_, nullable, _) in shared))
+        targets = (c if c.nullable == nullable else replace(c, nullable=nullable) for c, (_, nullable, _) in shared)
+        self._target = replace(plan, columns=tuple(targets))
         self.writable = dict.fromkeys(at for at in range(len(self._target.columns)) if not columns[at][2])
         self._indexes = indexes
-        self.literals = [self._literal(at) for at in range(len(self._target.columns))]
         self._wheres: dict[tuple[bool, ...], _Where] = {}
         self.enums: Final = tuple(at for at, column in enumerate(plan.columns) if column.type == ColumnType.ENUM)
+
+    @cached_property
+    def literals(self) -> list[Literal]:
+        """The functions that write the values of the columns; the kernel writes most rows without them."""
+        return [self._literal(at) for at in range(len(self._target.columns))]
 
     def has_invalid_member(self, row: Sequence[Any]) -> bool:
         """Return whether a strict sql_mode refuses the row, since an ENUM in it has the index 0."""
