@@ -48,6 +48,9 @@ _COMPARE: Final[dict[str, Callable[..., pa.Array]]] = {
 }
 _WIDE: Final = Context(prec=200)
 _MICROSECONDS: Final = 1_000_000
+_WITH_BIT: Final = [
+    pa.array([bytes([byte]) for byte in range(256) if byte >> bit & 1], pa.binary()) for bit in range(8)
+]
 _DATE: Final = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d{0,6}))?)?)?Z?", re.ASCII)
 _SIZE_OF_DATE: Final = len("2026-11-20")
 _SIZE_OF_SECONDS: Final = len("2026-11-20 09:10:00")
@@ -314,8 +317,7 @@ class _ConditionImages:
         else:
             number = self._positions[column]
         byte = pc.binary_slice(bits, number // 8, number // 8 + 1)
-        having = pa.array([bytes([value]) for value in range(256) if value >> number % 8 & 1], pa.binary())
-        return pc.and_(bits.is_valid(), pc.is_in(byte, value_set=having))
+        return pc.and_(bits.is_valid(), pc.is_in(byte, value_set=_WITH_BIT[number % 8]))
 
     @staticmethod
     def _compare_columns(node: _Comparison, values: pa.Array, others: pa.Array) -> pa.BooleanArray:
