@@ -336,14 +336,14 @@ class BinlogReader:
         """
         return self._decoder.table_map(event)
 
-    def plan(self, event: RowsEvent) -> TablePlan:
-        """Return the decoding plan of the columns of a rows event, which must be the last event that was returned.
+    def plan(self, event: RowsEvent | TableMapEvent) -> TablePlan:
+        """Return the decoding plan of the columns of a table map, or of a rows event, which must be the last event.
 
         Raises:
             MissingTableMap: no table map before the event has its table id.
             BinlogFormatError: a given table definition has other columns than the table map.
         """
-        table = self._decoder.table_map(event)
+        table = event if isinstance(event, TableMapEvent) else self._decoder.table_map(event)
         known = self._last_plans.get(id(table.column_types))
         if known is not None and known[0].schema is table.schema and known[0].table is table.table:
             return known[1]

@@ -1,5 +1,6 @@
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import IntEnum
+from typing import TypeAlias
 
 from binlogio._kernel.event_scanner import GroupFilter
 from binlogio._kernel.row_decoder import ImageText
@@ -16,6 +17,8 @@ class SqlReading(IntEnum):
     ESCAPING = 4
 
 SETTINGS: int
+
+QueryTexts: TypeAlias = tuple[bytes, bytes, bytes, int, tuple[tuple[int, int, bytes], ...]]
 
 class EventTexts:
     wrote_gtid: bool
@@ -45,27 +48,14 @@ class EventTexts:
         flags_text: Callable[[int], bytes],
         gtid_flags_text: Callable[[int], bytes],
         by_python: Callable[[bytes, bytes], bytes | None],
+        find_table: Callable[[bytes, bytes], tuple[bytes, bytes, ImageText | None, bool] | None],
+        find_query: Callable[[bytes, bytes, int | None], QueryTexts | None],
         open_payload: Callable[[bytes, int], bytes | None] | None = ...,
         opened_size: int = ...,
         chooses_tables: bool = ...,
     ) -> None: ...
     def set_codes(self, codes: Iterable[int]) -> None: ...
-    def learn_table(
-        self, body: bytes, text: bytes, head: bytes, images: ImageText | None, *, wanted: bool = ...
-    ) -> None: ...
     def forget_tables(self) -> None: ...
-    def learn_query(
-        self,
-        context: bytes,
-        suppresses_use: bool,
-        title: bytes,
-        text: bytes,
-        rest: bytes = ...,
-        *,
-        reading: int,
-        settings: Sequence[tuple[int, int, bytes]] = ...,
-        microseconds: int | None = ...,
-    ) -> None: ...
     def forget_queries(self) -> None: ...
     def cut(
         self,

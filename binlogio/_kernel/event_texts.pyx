@@ -2,8 +2,8 @@
 """Formats frequent events as text, JSON lines or SQL: many events in one call, without Python objects.
 
 Reads whole event groups, or whole statements of a group, from a buffer and verifies their checksums. Table maps and the
-session variables of statements are looked up in caches by their bytes; Python fills the caches when it formats such an
-event for the first time. A callback into Python formats rare events of a group. Python also formats statements that may
+session variables of statements are looked up in caches by their bytes; callbacks into Python fill the caches. Another
+callback formats rare events of a group. Python also formats statements that may
 define tables and all groups that do not match the grammar. `binlogio_cli.dump` is the reference implementation.
 
     group := gtid? BEGIN? statement* (xid | COMMIT | ROLLBACK | xa prepare)  |  gtid? sql  |  gtid payload(group)
@@ -77,6 +77,7 @@ cdef enum:
     MOST_PAYLOAD = 1 << 23  # maximum uncompressed size of a payload, in bytes
     MOST_OPENED = 1 << 26  # maximum uncompressed size of a rows event or a statement, in bytes
     SETTING_COUNT = 32
+    MOST_ORIGIN = 192  # bytes of the GTID fields of JSON rows
 
 cdef enum StatementPlace:  # position in a transaction
     BETWEEN_STATEMENTS = 0
@@ -135,6 +136,11 @@ cdef struct Session:
     # Session variables in the output so far.
     int64_t thread_id  # last thread id in the output; -1: none
     bint wrote_gtid  # the GTID of the current group is in the output
+    uint8_t[MOST_ORIGIN] gtid  # in JSON rows: GTID fields of the current group
+    int gtid_size
+    int64_t rows_thread  # in JSON rows: thread id; -1: unknown
+    bint has_xid  # the XID of the current group is known
+    uint64_t xid  # in JSON rows: XID of the current group
     int32_t[SETTING_COUNT] settings  # last value in the output, by variable; 0: none
 
 cdef struct Run:
@@ -192,7 +198,11 @@ cdef inline int add_bytes(Memory out, bytes text) except -1:
 
 
 cdef class TextTable:
-    """A cached table map: its text, and the formatter of its rows events."""
+    """A cached table map, and the formatter of its rows events.
+
+    `text` is the text of the table map after the header. `head` is in JSON the schema and table of its rows events, in
+    SQL the bytes of the table map event. `images` formats its row images; None: Python formats its rows events.
+    """
 
     cdef bytes body, text, head
     cdef ImageText images
@@ -211,7 +221,18 @@ cdef inline uint64_t u48(const uint8_t* p) noexcept nogil:
 
 
 cdef class QueryText:
-    """Cached texts around a statement with certain session variables; see `EventTexts.learn_query`."""
+    """Cached texts around a statement with certain session variables.
+
+    Args:
+        title: in JSON the text after the error code; in SQL the text up to the thread id; in text the end of the title
+            line.
+        text: in JSON the text after the microseconds; in SQL the text between the thread id and the timestamp; unused
+            in text.
+        rest: in SQL the text between the timestamp and the statement; unused otherwise.
+        reading: flags of `SqlReading`.
+        settings: variable number, value (1 or more) and text of each session variable. The text is written if the last
+            value in the output is another one.
+    """
 
     cdef bytes title, text, rest
     cdef int reading  # SqlReading
@@ -239,22 +260,26 @@ cdef class EventTexts:
         gtid_flags_text: formats the flags of a MariaDB GTID event for its title.
         by_python: formats a rare event from its header and body. Text and JSON output exclude the header, which the
             kernel appends. Returns None if Python cannot format the event either.
+        find_table: returns `text`, `head`, `images` and `wanted` of `TextTable` from the header and the body of a table
+            map that is not in the cache; None: Python formats the statement.
+        find_query: returns the arguments of `QueryText` from the header of a statement, its body up to the SQL text, and
+            the microseconds in it (None without); None: Python formats the statement.
         open_payload: decompresses a zstd payload, given its bytes and its uncompressed size; returns None if it is
             damaged. None: the kernel does not handle payloads.
         opened_size: maximum uncompressed size of compressed data, in bytes.
-        chooses_tables: select only the changes of tables that `learn_table` received with `wanted`.
+        chooses_tables: select only the changes of tables that `find_table` returns with `wanted`.
     """
 
     cdef bint json, sql, has_gtids, chooses_tables
     cdef Memory raw  # scratch buffer: events of a BINLOG statement before base64, or a JSON string before escaping
     cdef Memory plain  # uncompressed bytes of the current event
-    cdef object time_text, flags_text, gtid_flags_text, by_python, open_payload
+    cdef object time_text, flags_text, gtid_flags_text, by_python, find_table, find_query, open_payload
     cdef int64_t opened_size
     cdef public GroupFilter chosen  # selected groups; None: all groups
     cdef int64_t[TIMES] times  # keys of the timestamp cache, in seconds
     cdef list time_texts  # values of the timestamp cache
-    cdef dict flags_texts, gtid_flags_texts, queries  # caches
-    cdef object tables  # cache
+    cdef dict flags_texts, gtid_flags_texts  # caches
+    cdef object queries, tables  # caches
     cdef list slots  # last table map per table id modulo SLOTS
     cdef list maps  # in SQL: selected table maps of the current statement
     cdef Memory out
@@ -264,12 +289,8 @@ cdef class EventTexts:
     cdef Session session
     cdef public bint is_mariadb
     cdef public bytes prefix  # in JSON: the file name at the start of each line
-    cdef Memory gtid  # in JSON rows: GTID fields of the current group
-    cdef public int64_t rows_thread  # in JSON rows: thread id; -1: unknown
     cdef public bytes rows_statement  # in JSON rows: statement text that Python has formatted; None: none
     cdef public bint finds_xids  # in JSON rows: search for the XID of a group ahead of its rows
-    cdef bint has_xid  # the XID of the current group is known
-    cdef uint64_t xid  # in JSON rows: XID of the current group
     cdef const uint8_t* sql_begin  # in JSON rows: statement text from an event in the buffer; NULL: none
     cdef const uint8_t* sql_end
     cdef public bint paused  # `cut` returns nothing
@@ -289,23 +310,22 @@ cdef class EventTexts:
     )  # event types that `cut` can format
 
     def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text, by_python,
-                  open_payload=None, int64_t opened_size=MOST_OPENED, bint chooses_tables=False):
+                  find_table, find_query, open_payload=None, int64_t opened_size=MOST_OPENED, bint chooses_tables=False):
         cdef int i
         self.json, self.sql, self.has_gtids, self.chooses_tables = style == JSON, style == SQL, has_gtids, chooses_tables
         self.raw, self.plain = Memory(), Memory()
         self.by_python, self.open_payload, self.opened_size = by_python, open_payload, min(opened_size, MOST_OPENED)
         self.time_text, self.flags_text, self.gtid_flags_text = time_text, flags_text, gtid_flags_text
+        self.find_table, self.find_query = find_table, find_query
         self.time_texts = [b""] * TIMES
         for i in range(TIMES):
             self.times[i] = -1
-        self.flags_texts, self.gtid_flags_texts, self.queries, self.tables = {}, {}, {}, BoundedCache()
+        self.flags_texts, self.gtid_flags_texts, self.queries, self.tables = {}, {}, BoundedCache(1 << 12), BoundedCache()
         self.slots, self.maps = [None] * SLOTS, []
         self.out = Memory()
         self.prefix, self.group_shown = b"", True
-        self.gtid = Memory()
-        self.rows_thread = -1
         memset(&self.session, 0, sizeof(self.session))
-        self.session.thread_id = -1
+        self.session.thread_id = self.session.rows_thread = -1
         self.set_codes(())
 
     def set_codes(self, codes):
@@ -316,50 +336,10 @@ cdef class EventTexts:
         for code in codes:
             self.taken[code] = 1
 
-    def learn_table(self, bytes body, bytes text, bytes head, ImageText images, *, bint wanted=True):
-        """Add a table map to the cache.
-
-        Args:
-            body: body of the table map event; the key.
-            text: text of the table map after the header.
-            head: in JSON the schema and table of its rows events; in SQL the bytes of the table map event.
-            images: formatter of its row images; None: Python formats its rows events.
-            wanted: whether the table is selected.
-        """
-        if len(body) >= 6:
-            self.tables.put(body, TextTable(body, text, head, images, wanted))
-
     def forget_tables(self):
         """Empty the cache of table maps: column names may have changed."""
         self.tables.clear()
         self.slots = [None] * SLOTS
-
-    def learn_query(self, bytes context, bint suppresses_use, bytes title, bytes text, bytes rest=b"", *,
-                    int reading, settings=(), microseconds=None):
-        """Add the texts for one set of status variables and schema to the cache.
-
-        Args:
-            context: size and bytes of the status variables, then the schema. The key ignores the microseconds.
-            suppresses_use: whether the header has the flag LOG_EVENT_SUPPRESS_USE_F; part of the key.
-            title: in JSON the text after the error code; in SQL the text up to the thread id; in text the end of the
-                title line.
-            text: in JSON the text after the microseconds; in SQL the text between the thread id and the timestamp;
-                unused in text.
-            rest: in SQL the text between the timestamp and the statement; unused otherwise.
-            reading: flags of `SqlReading`.
-            settings: variable number, value (1 or more) and text of each session variable. The text is written if
-                `written_settings` has another value.
-            microseconds: value of the microseconds in `context`; None without. If the kernel finds another value in
-                `context`, nothing is added to the cache.
-        """
-        cdef int64_t at = microseconds_in(context, len(context))
-        if (None if at < 0 else u24(<const uint8_t*>context + at)) != microseconds or len(settings) > SETTING_COUNT:
-            return
-        if len(self.queries) >= 4096:
-            self.forget_queries()
-        if at >= 0:
-            context = context[:at] + bytes(3) + context[at + 3:]
-        self.queries[context + (b"\1" if suppresses_use else b"\0")] = QueryText(title, text, rest, reading, settings)
 
     @property
     def written_settings(self):
@@ -383,23 +363,37 @@ cdef class EventTexts:
     @property
     def rows_gtid(self):
         """GTID fields of JSON rows in the current group."""
-        return (<char*>self.gtid.data)[:self.gtid.size] if self.gtid.size else b""
+        return (<char*>self.session.gtid)[:self.session.gtid_size]
 
     @rows_gtid.setter
     def rows_gtid(self, bytes fields):
-        self.gtid.size = 0
-        if fields:
-            add_bytes(self.gtid, fields)
+        self._set_origin(fields, len(fields))
+
+    cdef int _set_origin(self, const uint8_t* fields, int64_t size) except -1:
+        if size > MOST_ORIGIN:
+            raise ValueError(f"{size} bytes of GTID fields")
+        memcpy(self.session.gtid, fields, size)
+        self.session.gtid_size = <int>size
+        return 1
+
+    @property
+    def rows_thread(self):
+        """Thread id of JSON rows; -1: unknown."""
+        return self.session.rows_thread
+
+    @rows_thread.setter
+    def rows_thread(self, int64_t value):
+        self.session.rows_thread = value
 
     @property
     def rows_xid(self):
         """XID of JSON rows in the current group; None: unknown."""
-        return self.xid if self.has_xid else None
+        return self.session.xid if self.session.has_xid else None
 
     @rows_xid.setter
     def rows_xid(self, xid):
-        self.has_xid = xid is not None
-        self.xid = xid if self.has_xid else 0
+        self.session.has_xid = xid is not None
+        self.session.xid = xid if self.session.has_xid else 0
 
     @property
     def wrote_gtid(self):
@@ -576,7 +570,7 @@ cdef class EventTexts:
         cdef const uint8_t* end
         cdef int64_t tail = CHECKSUM_SIZE if event.has_checksum else 0
         run.read_ahead = True
-        self.has_xid = False
+        self.session.has_xid = False
         if not self.finds_xids:
             return
         while group.place != G_OUTSIDE and run.limit - p >= HEADER_SIZE + tail:
@@ -584,7 +578,7 @@ cdef class EventTexts:
             if end < p + HEADER_SIZE or end > run.limit - tail:
                 return
             if p[4] == XID_EVENT and end - p == HEADER_SIZE + 8:
-                self.has_xid, self.xid = True, u64(p + HEADER_SIZE)
+                self.session.has_xid, self.session.xid = True, u64(p + HEADER_SIZE)
             follow_body(&group, p[4], p + HEADER_SIZE, end)
             if group.begins:  # the current group is incomplete
                 return
@@ -794,7 +788,7 @@ cdef class EventTexts:
         if begins_transaction(sql, end - sql):
             if run.group.place == G_TRANSACTION:
                 return False
-            self.rows_thread = u32(body)
+            self.session.rows_thread = u32(body)
         elif run.group.place == G_TRANSACTION:
             if ends and run.first != G_OUTSIDE:
                 return False
@@ -831,7 +825,11 @@ cdef class EventTexts:
                 known = known[:at] + bytes(3) + known[at + 3:]
             texts = self.queries.get(known)
             if texts is None:
-                return False
+                found = self.find_query((<const char*>event.frame.head)[:HEADER_SIZE], (<const char*>body)[:size],
+                                        None if at < 0 else microseconds)
+                if found is None:
+                    return False
+                texts = self.queries.put(known, QueryText(*found))
             self.query, self.query_text = known, texts
         texts = self.query_text
         if not self._is_plain(sql, end, texts.reading):
@@ -931,9 +929,13 @@ cdef class EventTexts:
         if table is None or len(table.body) != size or memcmp(<const char*>table.body, body, size):
             if table is not None and table.statement == self.statement:
                 return False
-            table = self.tables.get(body[:size])
+            key = <bytes>(<const char*>body)[:size]
+            table = self.tables.get(key)
             if table is None:
-                return False
+                found = self.find_table((<const char*>event.frame.head)[:HEADER_SIZE], key)
+                if found is None:
+                    return False
+                table = self.tables.put(key, TextTable(key, *found))
             self.slots[slot] = table
         if self.sql and table.statement != self.statement and (not self.chooses_tables or table.wanted):
             self.maps.append(table)
@@ -990,13 +992,11 @@ cdef class EventTexts:
 
     cdef int _origin(self, Memory out) except -1:
         """Append the origin of JSON rows: GTID, thread id, XID, and for the first rows event the statement."""
-        if self.gtid.size:
-            memcpy(end_of(out, self.gtid.size), self.gtid.data, self.gtid.size)
-            out.size += self.gtid.size
+        add_all(out, self.session.gtid, self.session.gtid + self.session.gtid_size)
         add(out, b', "thread_id": ')
-        add_number(out, self.rows_thread >= 0, self.rows_thread)
+        add_number(out, self.session.rows_thread >= 0, self.session.rows_thread)
         add(out, b', "xid": ')
-        add_number(out, self.has_xid, self.xid)
+        add_number(out, self.session.has_xid, self.session.xid)
         add(out, b', "statement": ')
         if self.rows_statement is not None:
             add_bytes(out, self.rows_statement)
@@ -1146,15 +1146,16 @@ cdef class EventTexts:
             return True
         self._head(out, event, b"ANONYMOUS_GTID_LOG_EVENT" if anonymous else b"GTID_LOG_EVENT")
         if self.json:
-            self.gtid.size = 0
-            add(self.gtid, b', "gtid": null' if anonymous else b', "gtid": "')
+            self.raw.size = 0
+            add(self.raw, b', "gtid": null' if anonymous else b', "gtid": "')
             if not anonymous:
-                self._uuid(self.gtid, body + 1)
-                self._field(self.gtid, b":", gno)
-                add(self.gtid, b'"')
-            add(self.gtid, b', "commit_timestamp": ')
-            add_number(self.gtid, fields.has_immediate, fields.immediate)
-            self.rows_thread = -1
+                self._uuid(self.raw, body + 1)
+                self._field(self.raw, b":", gno)
+                add(self.raw, b'"')
+            add(self.raw, b', "commit_timestamp": ')
+            add_number(self.raw, fields.has_immediate, fields.immediate)
+            self._set_origin(self.raw.data, self.raw.size)
+            self.session.rows_thread = -1
             self._field(out, b', "event_flags": ', body[0])
             add(out, b', "uuid": "')
             self._uuid(out, body + 1)
@@ -1239,12 +1240,13 @@ cdef class EventTexts:
             return 1 if flags & 1 else add(out, b"START TRANSACTION\n/*!*/;\n")
         self._head(out, event, b"MARIADB_GTID_EVENT")
         if self.json:
-            self.gtid.size = 0
-            self._field(self.gtid, b', "gtid": "', u32(body + 8))
-            self._field(self.gtid, b"-", u32(event.frame.head + 5))
-            self._field(self.gtid, b"-", u64(body))
-            add(self.gtid, b'", "commit_timestamp": null')
-            self.rows_thread = fields.thread_id if fields.has_thread else -1
+            self.raw.size = 0
+            self._field(self.raw, b', "gtid": "', u32(body + 8))
+            self._field(self.raw, b"-", u32(event.frame.head + 5))
+            self._field(self.raw, b"-", u64(body))
+            add(self.raw, b'", "commit_timestamp": null')
+            self._set_origin(self.raw.data, self.raw.size)
+            self.session.rows_thread = fields.thread_id if fields.has_thread else -1
             self._field(out, b', "sequence_number": ', u64(body))
             self._field(out, b', "domain_id": ', u32(body + 8))
             self._field(out, b', "event_flags": ', flags)

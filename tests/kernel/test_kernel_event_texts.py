@@ -117,6 +117,46 @@ def test_most_transactions_are_written_by_the_kernel() -> None:
     assert len(dump.seen) < 20
 
 
+class CountedDump(SeenDump):
+    """Text output that records the tables whose formatters are made."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.tables: list[str] = []
+
+    def images(self, table: TableMapEvent) -> Any:
+        """Return the formatter of rows of a table."""
+        self.tables.append(table.table)
+        return super().images(table)
+
+
+def test_of_many_tables_python_makes_one_formatter_each() -> None:
+    """Once Python formatted the first transaction of each table."""
+    data = rows_log(900, tables=300)
+    with binlogio.open(io.BytesIO(data)) as reader:
+        dump = CountedDump(reader, TextStyle())
+        text = b"".join(
+            chunk.encode() if isinstance(chunk, str) else chunk
+            for chunk in FilteredDump(reader, ALL, dump, dump.writer(ALL)).choose()
+        )
+
+    assert text.count(b"INSERT INTO") == 900
+    assert len(dump.seen) < 20
+    assert sorted(dump.tables) == sorted(f"t{number}" for number in range(300))
+    assert_dumped_alike(data)
+
+
+def test_gtid_of_rows_without_one_is_the_last_one_of_the_log() -> None:
+    """A GTID event that a filter of the log has removed: the rows get the GTID before it from the kernel, too."""
+    events = [raw for _, raw in raw_events(rows_log(3))]
+    data = BINLOG_MAGIC
+    for number, raw in enumerate(events):
+        if number != len(events) - 5:
+            data += moved(raw, len(data))
+
+    assert b":2" in assert_dumped_alike(data, forms=("json",)).splitlines()[-2]
+
+
 def without_ddl(path: Path, times: int) -> bytes:
     """Return the log with its groups that have no DDL, so many times."""
     events = [raw for _, raw in raw_events(path.read_bytes())]
@@ -215,13 +255,15 @@ def _variables(number: int) -> tuple[StatusVar, ...]:
 
 
 @cache
-def rows_log(count: int, value: bytes = b"it's", *, with_times: bool = False) -> bytes:
-    """Return a log of transactions of one row, of three threads."""
+def rows_log(count: int, value: bytes = b"it's", *, with_times: bool = False, tables: int = 0) -> bytes:
+    """Return a log of transactions of one row, of three threads; each in the next one of so many tables."""
     columns = [column(T.LONG), column(T.VARCHAR, 40, collation_id=255)]
     table = replace(table_map_of(columns), schema="d", table="t")
     plan = TablePlan(schema="d", table="t", columns=tuple(columns))
     events: list[Any] = []
     for number in range(count):
+        if tables:
+            table = replace(table, table=f"t{number % tables}", table_id=100 + number % tables)
         moment = {"timestamp": 1_700_000_000 + number // 10}
         image = b"\0" + number.to_bytes(4, "little") + bytes([len(value)]) + value
         rows = rows_event(plan, image)

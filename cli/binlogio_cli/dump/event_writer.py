@@ -1,35 +1,33 @@
-"""Connects the kernel's event formatter to `dump`, and fills its caches from events that Python has formatted."""
+"""Connects the kernel's event formatter to `dump`: answers what it asks about tables, statements and rare events."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from binlogio.constants import HeaderFlag, QueryStatus
+from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogError
 from binlogio.events import ROWS_EVENTS, codec_for
 from binlogio.events.base import parse_header
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.query import QueryEvent
-from binlogio.events.table_map import TableMapEvent
+from binlogio.events.table_map import TableMapEvent, parse_table_map
 from binlogio.implementation import is_compiled
 from binlogio.storage.compression import ZstdFrames
+from binlogio_cli.dump.statement_text import SETTINGS
 
 if TYPE_CHECKING:
     from typing import Any
 
     from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.row_decoder import ImageText
-    from binlogio.events import RowsEvent
-    from binlogio.format.framing import EventFrame
     from binlogio.reader import BinlogReader
     from binlogio.selection.selection import Selection
 
-_QUERY_POST_HEADER: Final = 13
 _MICROSECONDS: Final = (QueryStatus.MICROSECONDS, QueryStatus.MARIADB_HRNOW)
 
 
 class QueryTexts(NamedTuple):
-    """Arguments of `EventTexts.learn_query`."""
+    """Arguments of the kernel's `QueryText`."""
 
     title: bytes
     text: bytes
@@ -62,22 +60,22 @@ class EventForm(Protocol):
         """Return the field with the file name in JSON lines."""
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
-        """Return `text` and `head` of `EventTexts.learn_table`; None: Python formats the table map."""
+        """Return `text` and `head` of the kernel's `TextTable`; None: Python formats the table map."""
 
     def rest_text(self, event: Any) -> bytes:
         """Return the text of an event; in JSON and text output without its header."""
 
     def query_texts(self, event: QueryEvent) -> QueryTexts | None:
-        """Return the arguments of `EventTexts.learn_query`; None: Python formats the statement."""
+        """Return the texts around a statement, whose SQL text is empty here; None: Python formats the statement."""
 
-    def images(self, event: RowsEvent) -> ImageText | None:
-        """Return the kernel's row formatter for a rows event."""
+    def images(self, table: TableMapEvent) -> ImageText | None:
+        """Return the kernel's row formatter for the rows events of a table map."""
 
 
 class EventWriter:
-    """Owns the kernel's event formatter and updates its caches and settings.
+    """Owns the kernel's event formatter, answers its questions, and updates its settings.
 
-    `kernel` is the argument of `BinlogReader.texts`. Call `learn` after each event that Python has formatted.
+    `kernel` is the argument of `BinlogReader.texts`. Call `follow` after each event that Python has formatted.
     """
 
     def __init__(self, reader: BinlogReader, selection: Selection, form: EventForm) -> None:
@@ -90,6 +88,8 @@ class EventWriter:
             flags_text=form.flags_text,
             gtid_flags_text=form.gtid_flags_text,
             by_python=self._rest_text,
+            find_table=self._table,
+            find_query=self._query,
             open_payload=ZstdFrames().decompress if reader.options.open_payloads else None,
             opened_size=reader.options.limits.opened_size,
             chooses_tables=selection.looks_inside,
@@ -97,35 +97,20 @@ class EventWriter:
         self._reader = reader
         self._selection = selection
         self._form = form
-        self._bodies: dict[int, bytes] = {}  # bodies of the table maps of the current statement, by table id
 
     @classmethod
     def of(cls, reader: BinlogReader, selection: Selection, form: EventForm) -> EventWriter | None:
         """Return the event writer; None without the compiled kernel."""
         return cls(reader, selection, form) if is_compiled() else None
 
-    def learn(self, event: Any) -> None:
-        """Add the reader's last event to the caches of the kernel, which then formats similar events."""
-        frame = self._reader.frame
-        if isinstance(event, QueryEvent):
-            if frame is not None:
-                self._learn_query(event, self._body_of(event, frame))
-        elif frame is None:
-            return
-        elif isinstance(event, TableMapEvent):
-            self._bodies[event.table_id] = self._body_of(event, frame)
-            if self._form.style == "SQL":  # the statement may have no rows of this table
-                self._learn_table(event, None)
+    def follow(self, event: Any) -> None:
+        """Update the kernel's formatter after the reader's last event."""
+        if isinstance(event, TableMapEvent):
             self._pause_in_statement()
         elif isinstance(event, ROWS_EVENTS):
-            if self._form.style != "SQL":
-                self._learn_table(self._reader.table_map(event), event)
-            if event.ends_statement:
-                self._bodies.clear()
-            else:
+            if not event.ends_statement:
                 self._pause_in_statement()
         elif isinstance(event, FormatDescriptionEvent):
-            self._bodies.clear()
             self.kernel.forget_tables()
             self.kernel.forget_queries()
             self.kernel.thread_id = -1
@@ -136,13 +121,6 @@ class EventWriter:
         """Pause the kernel for the rest of the statement: in SQL for MySQL, its rows need all its table maps."""
         self.kernel.paused |= self._form.style == "SQL" and not self.kernel.is_mariadb
 
-    @staticmethod
-    def _body_of(event: Any, frame: EventFrame) -> bytes:
-        """Return the body of an event; for an event in a payload, `frame` is the frame of the payload."""
-        if event.header.inner is None:
-            return frame.body
-        return codec_for(event.header.type_code).build(event, frame.context)
-
     def _rest_text(self, head: bytes, body: bytes) -> bytes | None:
         context = self._reader.context
         header = parse_header(head, 0, context)
@@ -151,27 +129,29 @@ class EventWriter:
         except BinlogError:
             return None
 
-    def _learn_query(self, event: QueryEvent, body: bytes) -> None:
-        microseconds = [variable.value for variable in event.status_vars if variable.code in _MICROSECONDS]
-        if len(microseconds) > 1:  # no server writes two
-            return
+    def _query(self, head: bytes, body: bytes, microseconds: int | None) -> QueryTexts | None:
+        """Return the texts around a statement with these status variables; `body` ends before its SQL text."""
+        context = self._reader.context
+        try:
+            event: QueryEvent = codec_for(EventType.QUERY_EVENT).parse(parse_header(head, 0, context), body, context)
+        except BinlogError:
+            return None
+        found = [variable.value for variable in event.status_vars if variable.code in _MICROSECONDS]
+        if found != ([] if microseconds is None else [microseconds]):  # no server writes two
+            return None
         texts = self._form.query_texts(event)
-        if texts is not None:
-            end = _QUERY_POST_HEADER + int.from_bytes(body[11:13], "little") + body[8]
-            self.kernel.learn_query(
-                body[11:end],
-                bool(event.header.flags & HeaderFlag.SUPPRESS_USE),
-                *texts[:3],
-                reading=texts.reading,
-                settings=texts.settings,
-                microseconds=microseconds[0] if microseconds else None,
-            )
+        return texts if texts is None or len(texts.settings) <= SETTINGS else None
 
-    def _learn_table(self, table: TableMapEvent, rows: RowsEvent | None) -> None:
-        """Add a table map and the formatter of its `rows` to the caches of the kernel."""
-        body = self._bodies.get(table.table_id)
-        texts = None if body is None else self._form.table_texts(table)
-        if body is not None and texts is not None:
+    def _table(self, head: bytes, body: bytes) -> tuple[bytes, bytes, ImageText | None, bool] | None:
+        """Return the texts of a table map, the formatter of its rows, and whether the table is selected."""
+        context = self._reader.context
+        header = parse_header(head, 0, context)
+        try:
+            table = parse_table_map(header, body, context)
+            texts = self._form.table_texts(table)
+            if texts is None:
+                return None
             wanted = self._selection.names.wants(table.schema, table.table)
-            images = self._form.images(rows) if wanted and rows is not None else None
-            self.kernel.learn_table(body, *texts, images, wanted=wanted)
+            return *texts, self._form.images(table) if wanted else None, wanted
+        except BinlogError:  # Python reports it when it formats the rows
+            return None

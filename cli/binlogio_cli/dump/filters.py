@@ -124,7 +124,7 @@ class FilteredDump:
         """Update the group state of the kernel's formatter after an event."""
         writer.kernel.group_shown = self._group_shown
         writer.kernel.paused = bool(self._statement_head)
-        writer.learn(event)
+        writer.follow(event)
 
     def _render(self, event: Any) -> Iterator[str | bytes]:
         """Yield the text of an event; add file and position to an error about its values."""

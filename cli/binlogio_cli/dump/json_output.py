@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +45,7 @@ from binlogio_cli.dump.xids_ahead import XidsAhead
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.row_decoder import ImageText
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
@@ -59,6 +60,17 @@ _SECOND: Final = 1_000_000
 _OTHER_NAMES: Final = {"flags": "event_flags", "type": "value_type", "file": "event_file"}
 
 
+@dataclass(slots=True)
+class _Origin:
+    """The origin of the next rows; with the kernel, its `EventTexts` has it."""
+
+    rows_gtid: bytes = b', "gtid": null, "commit_timestamp": null'
+    rows_thread: int = -1
+    rows_statement: bytes | None = None
+    rows_xid: int | None = None
+    finds_xids: bool = False
+
+
 class JsonDump:
     """Formats events as JSON lines."""
 
@@ -70,10 +82,7 @@ class JsonDump:
         self._zone = zone
         self._value = _quoted_value if integers_as_strings else json_value
         self._rows = RowTexts(self._form)
-        self._writer: EventWriter | None = None
-        self._gtid: dict[str, Any] = {"gtid": None, "commit_timestamp": None}
-        self._thread_id: int | None = None
-        self._own_statement: bytes | None = None  # the statement if there is no kernel
+        self._origin: _Origin | EventTexts = _Origin()
         self._xids = XidsAhead(reader)
 
     session: object = None
@@ -83,9 +92,11 @@ class JsonDump:
 
     def writer(self, selection: Selection) -> EventWriter | None:
         """Return the kernel's event formatter; None without the compiled kernel."""
-        self._writer = EventWriter.of(self._reader, selection, self)
-        self._share_origin()
-        return self._writer
+        writer = EventWriter.of(self._reader, selection, self)
+        if writer is not None:
+            self._origin = writer.kernel
+            self._origin.rows_gtid = _gtid_fields()
+        return writer
 
     def time_text(self, seconds: int) -> bytes:
         """Return the timestamp of a header as JSON."""
@@ -130,9 +141,9 @@ class JsonDump:
             reading=sql_reading(client_collation(event)),
         )
 
-    def images(self, event: RowsEvent) -> ImageText | None:
-        """Return the kernel's row formatter for a rows event."""
-        return self._rows.table(self._reader.plan(event))
+    def images(self, table: TableMapEvent) -> ImageText | None:
+        """Return the kernel's row formatter for the rows events of a table map."""
+        return self._rows.table(self._reader.plan(table))
 
     def foot(self) -> Iterator[str]:
         """Return no text: JSON lines have no footer."""
@@ -146,10 +157,12 @@ class JsonDump:
             yield f"{line}\n"
             return
         rows = self._row_texts(event)
-        origin = {**self._gtid, "thread_id": self._thread_id, "xid": self._xids.xid()}
-        statement = self._statement
-        self._statement = None
-        yield f'{line[:-1]}, {_dumps(origin)[1:-1]}, "statement": '
+        found = self._origin
+        statement, found.rows_statement = found.rows_statement, None
+        thread_id = None if found.rows_thread < 0 else found.rows_thread
+        yield line[:-1]
+        yield found.rows_gtid
+        yield f', {_dumps({"thread_id": thread_id, "xid": self._xids.xid()})[1:-1]}, "statement": '
         yield b"null" if statement is None else statement
         yield ', "rows": ['
         yield from rows
@@ -157,46 +170,26 @@ class JsonDump:
 
     def end_statement(self) -> None:
         """Discard the statement text of rows."""
-        self._statement = None
-
-    @property
-    def _statement(self) -> bytes | None:
-        """The statement text of the next rows as JSON. The kernel also reads and resets it."""
-        return self._own_statement if self._writer is None else self._writer.kernel.rows_statement
-
-    @_statement.setter
-    def _statement(self, text: bytes | None) -> None:
-        if self._writer is None:
-            self._own_statement = text
-        else:
-            self._writer.kernel.rows_statement = text
+        self._origin.rows_statement = None
 
     def _note_origin(self, event: Any) -> None:
         """Record the origin of the rows after an event: GTID, thread id, statement."""
+        origin = self._origin
         if isinstance(event, _GTIDS):
             gtid = None if event.gtid is None else str(event.gtid)
-            commit = getattr(event, "immediate_commit_timestamp", None)
-            self._gtid = {"gtid": gtid, "commit_timestamp": commit}
-            self._thread_id, self._statement = getattr(event, "thread_id", None), None
-            self._share_origin(begins=isinstance(event, MariadbGtidEvent))
+            origin.rows_gtid = _gtid_fields(gtid, getattr(event, "immediate_commit_timestamp", None))
+            thread_id = getattr(event, "thread_id", None)
+            origin.rows_thread, origin.rows_statement = -1 if thread_id is None else thread_id, None
+            origin.rows_xid = self._xids.xid() if isinstance(event, MariadbGtidEvent) else None
         elif isinstance(event, QueryEvent):
             if starts_transaction(event.sql):
-                self._thread_id, self._statement = event.thread_id, None
-                self._share_origin(begins=True)
+                origin.rows_thread, origin.rows_statement = event.thread_id, None
+                origin.rows_xid = self._xids.xid()
         elif isinstance(event, (RowsQueryEvent, AnnotateRowsEvent)):
-            self._statement = _dumps(_sql(event)["sql"]).encode()
+            origin.rows_statement = _dumps(_sql(event)["sql"]).encode()
         elif isinstance(event, FormatDescriptionEvent):
-            self._gtid, self._thread_id = {"gtid": None, "commit_timestamp": None}, None
-            self._share_origin()
-
-    def _share_origin(self, *, begins: bool = False) -> None:
-        """Pass the origin of the next rows to the kernel. `begins`: the event starts a transaction."""
-        if self._writer is not None:
-            kernel = self._writer.kernel
-            kernel.rows_gtid = f", {_dumps(self._gtid)[1:-1]}".encode()
-            kernel.rows_thread = -1 if self._thread_id is None else self._thread_id
-            kernel.finds_xids = self._xids.can_read_ahead
-            kernel.rows_xid = self._xids.xid() if begins else None
+            origin.rows_gtid, origin.rows_thread = _gtid_fields(), -1
+            origin.finds_xids = self._xids.can_read_ahead
 
     def _row_texts(self, event: Any) -> list[str | bytes]:
         found: list[str | bytes] = []
@@ -267,6 +260,11 @@ class JsonDump:
         }
         change = _CHANGES.get(type(event))
         return values if change is None else {**values, **change(event)}
+
+
+def _gtid_fields(gtid: str | None = None, commit_timestamp: int | None = None) -> bytes:
+    """Return the fields of the GTID in rows."""
+    return f", {_dumps({'gtid': gtid, 'commit_timestamp': commit_timestamp})[1:-1]}".encode()
 
 
 def _is_quoted(column: ColumnPlan) -> bool:

@@ -47,7 +47,6 @@ from binlogio_cli.dump.event_writer import EventWriter, QueryTexts
 from binlogio_cli.dump.statement_text import SQL_ESCAPING, SQL_ONLY_ASCII, SQL_UTF_8, client_collation
 
 if TYPE_CHECKING:
-    from binlogio.events import RowsEvent
     from binlogio.reader import BinlogReader
     from binlogio.selection.selection import Selection
 
@@ -190,7 +189,7 @@ class SqlDump:
             written[_SETTINGS] = self._settings
             self._writer.kernel.written_settings = written
 
-    def images(self, event: RowsEvent) -> None:
+    def images(self, table: TableMapEvent) -> None:
         """Return None: rows are not decoded."""
 
     def foot(self) -> Iterator[str]:

@@ -191,9 +191,9 @@ class TextDump:
             ),
         )
 
-    def images(self, event: RowsEvent) -> ImageText | None:
-        """Return the kernel's row formatter for a rows event."""
-        return self._rows.table(self._reader.plan(event))
+    def images(self, table: TableMapEvent) -> ImageText | None:
+        """Return the kernel's row formatter for the rows events of a table map."""
+        return self._rows.table(self._reader.plan(table))
 
     def foot(self) -> Iterator[str]:
         """Yield the lines after the last event."""
