@@ -662,7 +662,7 @@ GROUP_BOUNDARIES: Final = frozenset({
 })  # fmt: skip
 """Types of events that are never inside a group: a group that begins with a GTID event ends before them."""
 
-_MOST_WRITTEN: Final = 1 << 23  # bytes that are buffered to write a group as a whole
+_MOST_WRITTEN: Final = 1 << 20  # bytes that are buffered to write a group or a statement as a whole
 _MOST_OPENED: Final = 1 << 23  # uncompressed bytes of a payload that the kernel searches for DDL
 _FIRST_OFFSET: Final = 4  # the offset of the first event, after the magic number
 

@@ -150,9 +150,9 @@ cdef struct Run:
     int first  # group state at which a unit (group or statement) begins and ends
     int statement  # StatementPlace
     bint shown, statement_shown  # the group or the statement has a selected change
+    bint open  # the statement began before the first event, with table maps that Python has formatted
     int64_t group_mark, statement_mark  # output offsets where the text of the group and of the statement begins
-    const uint8_t* limit  # end of the buffer for the search for the XID
-    bint read_ahead  # the search for the XID is done
+    const uint8_t* limit  # end of the buffer
 
 
 cdef inline int add(Memory out, const char* text) except -1 nogil:
@@ -294,6 +294,7 @@ cdef class EventTexts:
     cdef const uint8_t* sql_begin  # in JSON rows: statement text from an event in the buffer; NULL: none
     cdef const uint8_t* sql_end
     cdef public bint paused  # `cut` returns nothing
+    cdef readonly bint in_statement  # `cut` starts inside a statement whose table maps were passed to `open_table`
     cdef public bint inside  # `cut` starts inside a transaction and takes whole statements
     cdef public bint group_shown  # with `inside`: the transaction has a selected change
     cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
@@ -404,6 +405,22 @@ cdef class EventTexts:
     def wrote_gtid(self, bint value):
         self.session.wrote_gtid = value
 
+    def open_table(self, bytes head, bytes body):
+        """Begin or continue a statement, with the header and body of a table map that Python has formatted.
+
+        Sets `in_statement` to whether `cut` can continue it.
+        """
+        cdef Event event
+        if not self.in_statement:
+            self._next_statement()
+        event.frame.head, event.frame.body = head, body
+        event.frame.end = event.frame.body + len(body)
+        self.in_statement = self._table_of(&event) is not None
+
+    def close_statement(self):
+        """End a statement that Python has formatted up to its end."""
+        self.in_statement = False
+
     def forget_queries(self):
         """Empty the cache of statement texts."""
         self.queries.clear()
@@ -425,16 +442,18 @@ cdef class EventTexts:
         cdef int status
         cdef Run run
         run.first = run.group.place = G_TRANSACTION if self.inside else G_OUTSIDE
-        run.statement = BETWEEN_STATEMENTS
+        run.open = self.in_statement
+        run.statement = IN_STATEMENT if run.open else BETWEEN_STATEMENTS
         run.shown = self.group_shown if self.inside else not self.chooses_tables
         run.statement_shown = False
         run.group_mark = run.statement_mark = 0
-        run.limit, run.read_ahead = (&data[0] if data.shape[0] else NULL) + data.shape[0], self.inside or not self.json
+        run.limit = (&data[0] if data.shape[0] else NULL) + data.shape[0]
         cdef int64_t good_at = at
         cdef int64_t good_size = 0
         cdef Session good_session = self.session
         cdef bytes good_statement = self.rows_statement
         cdef uint32_t good_shift = shift
+        cdef bint good_open = run.open
         run.before = self.session
         self.needs_data = False
         if inner >= 0 or self.paused:
@@ -442,7 +461,9 @@ cdef class EventTexts:
         if out.capacity > 4 * MOST_TEXT_AT_ONCE:
             self.out = out = Memory()
         out.size = 0
-        self._next_statement()
+        self.sql_begin = NULL
+        if not run.open:
+            self._next_statement()
         event.has_checksum, event.inner = checksum, -1
         while offset < stop and good_size < MOST_TEXT_AT_ONCE:
             status = frame_at(&event.frame, run.limit - (data.shape[0] - at), data.shape[0] - at, checksum)
@@ -460,19 +481,21 @@ cdef class EventTexts:
                     break
                 run.shown = not self.chooses_tables
                 run.group_mark, run.before = out.size, self.session
-                run.read_ahead = not self.json
                 self.rows_statement = None
+            if run.statement == BETWEEN_STATEMENTS and run.group.place == run.first and not self._is_whole(&event, &run):
+                self.needs_data = True
+                break
             if not self._take(out, &event, &run):
                 break
             follow_body(&run.group, event.frame.code, event.frame.body, event.frame.end)
             shift = shift_of(&event.frame, offset, shift)
             at += event.frame.size
             offset += event.frame.size
-            if run.group.place == run.first and run.statement == BETWEEN_STATEMENTS:
+            if run.group.place == run.first and (run.statement == BETWEEN_STATEMENTS or run.open):
                 good_at, good_size, good_shift, good_session = at, out.size, shift, self.session
-                good_statement = self.rows_statement
+                good_statement, good_open = self.rows_statement, run.open
         self.session, self.rows_statement = good_session, good_statement
-        self.at, self.position_shift = good_at, good_shift
+        self.at, self.position_shift, self.in_statement = good_at, good_shift, good_open
         if good_at == begin:
             return []
         if good_size < SMALL_TEXT:
@@ -489,12 +512,18 @@ cdef class EventTexts:
         cdef TextTable table
         cdef Group group
         if code == TABLE_MAP_EVENT:
-            if place != G_TRANSACTION:
+            if place != G_TRANSACTION or run.open:  # Python, which may have to continue, needs all table maps of a statement
                 return False
             if run.statement == BETWEEN_STATEMENTS:
                 run.statement_mark, run.statement_shown = out.size, False
             run.statement = IN_STATEMENT
-            return self._table_map(out, event)
+            table = self._table_of(event)
+            if table is None:
+                return False
+            if not self.sql and (not self.chooses_tables or table.wanted):
+                self._head(out, event, b"TABLE_MAP_EVENT")
+                add_bytes(out, table.text)
+            return True
         if is_plain_rows(code) or is_compressed_rows(code):
             if run.statement != IN_STATEMENT or event.frame.end - event.frame.body < 8:
                 return False
@@ -505,18 +534,16 @@ cdef class EventTexts:
                 if run.first == G_TRANSACTION and not run.shown:
                     return False
                 run.statement_shown = True
-                if not run.read_ahead:
-                    self._find_xid(event, run)
                 if not self._rows(out, table, event):
                     return False
             if not u16(event.frame.body + 6) & STMT_END:
                 return True
             self._next_statement()
             self.rows_statement = None
-            if not run.statement_shown:
+            if not run.statement_shown and not run.open:
                 out.size = run.statement_mark
             run.shown |= run.statement_shown
-            run.statement = BETWEEN_STATEMENTS
+            run.statement, run.open = BETWEEN_STATEMENTS, False
             return True
         if run.statement != BETWEEN_STATEMENTS:
             return False
@@ -563,26 +590,40 @@ cdef class EventTexts:
             self.maps.clear()
         return 1
 
-    cdef void _find_xid(self, Event* event, Run* run) noexcept:
-        """Search the rest of the group for its XID: XID_EVENT comes after the rows."""
+    cdef bint _is_whole(self, Event* event, Run* run) noexcept:
+        """Return False if the buffer ends before the group ends or, with `inside`, the statement.
+
+        In a group, searches for its XID: XID_EVENT comes after the rows.
+        """
         cdef GroupState group = run.group
         cdef const uint8_t* p = event.frame.head
         cdef const uint8_t* end
         cdef int64_t tail = CHECKSUM_SIZE if event.has_checksum else 0
-        run.read_ahead = True
-        self.session.has_xid = False
-        if not self.finds_xids:
-            return
-        while group.place != G_OUTSIDE and run.limit - p >= HEADER_SIZE + tail:
+        cdef bint finds_xid = run.first == G_OUTSIDE and self.finds_xids
+        if run.first == G_OUTSIDE:
+            self.session.has_xid = False
+        while run.limit - p >= HEADER_SIZE + tail:
             end = p + u32(p + 9) - tail
-            if end < p + HEADER_SIZE or end > run.limit - tail:
-                return
-            if p[4] == XID_EVENT and end - p == HEADER_SIZE + 8:
+            if end < p + HEADER_SIZE:
+                return True
+            if end > run.limit - tail:
+                return False
+            if finds_xid and p[4] == XID_EVENT and end - p == HEADER_SIZE + 8:
                 self.session.has_xid, self.session.xid = True, u64(p + HEADER_SIZE)
             follow_body(&group, p[4], p + HEADER_SIZE, end)
-            if group.begins:  # the current group is incomplete
-                return
+            if group.place == G_OUTSIDE or group.begins and p != event.frame.head:  # the end, or the group is incomplete
+                return True
+            if run.first == G_TRANSACTION and not self._is_in_statement(p, end):
+                return True
             p = end + tail
+        return False
+
+    cdef inline bint _is_in_statement(self, const uint8_t* p, const uint8_t* end) noexcept:
+        """Return whether the rows of a statement continue after an event."""
+        cdef int code = p[4]
+        if is_plain_rows(code) or is_compressed_rows(code):
+            return end - p >= HEADER_SIZE + 8 and not u16(p + HEADER_SIZE + 6) & STMT_END
+        return code == TABLE_MAP_EVENT or code == ROWS_QUERY_LOG_EVENT or code == ANNOTATE_ROWS_EVENT
 
     cdef void _take_back(self, Memory out, Run* run) noexcept:
         """Remove the text of a group that has no selected change."""
@@ -613,7 +654,8 @@ cdef class EventTexts:
         inside.group.place = G_OPEN
         inner.offset, inner.has_checksum, inner.inner = event.offset, False, 0
         data = plain
-        inside.limit = data + size
+        inside.limit, inner.frame.head = data + size, data
+        self._is_whole(&inner, &inside)  # finds the XID
         while at < size:
             if size - at < HEADER_SIZE or inside.group.place == G_OUTSIDE:
                 return False
@@ -738,7 +780,11 @@ cdef class EventTexts:
 
     cdef bint _rest(self, Memory out, Event* event, const char* name) except -1:
         """Append an event with the callback `by_python`. Returns False if the callback cannot format it."""
-        text = self.by_python((<const char*>event.frame.head)[:HEADER_SIZE], (<const char*>event.frame.body)[:event.frame.end - event.frame.body])
+        cdef bint has_xid = self.session.has_xid  # found already, which Python does not know
+        cdef uint64_t xid = self.session.xid
+        text = self.by_python((<const char*>event.frame.head)[:HEADER_SIZE],
+                              (<const char*>event.frame.body)[:event.frame.end - event.frame.body])
+        self.session.has_xid, self.session.xid = has_xid, xid
         if text is None:
             return False
         if not self.sql:
@@ -917,33 +963,31 @@ cdef class EventTexts:
         out.size = put_digits(end_of(out, 8), microseconds, max(6, digit_count(microseconds))) - out.data
         return 1
 
-    cdef bint _table_map(self, Memory out, Event* event) except -1:
+    cdef TextTable _table_of(self, Event* event):
+        """Return the table of a table map, and add it to the statement; None if Python has to format the statement."""
         cdef const uint8_t* body = event.frame.body
         cdef int64_t size = event.frame.end - body
         cdef TextTable table
         cdef int slot
         if size < 8:
-            return False
+            return None
         slot = <int>(u48(body) & (SLOTS - 1))
         table = self.slots[slot]
         if table is None or len(table.body) != size or memcmp(<const char*>table.body, body, size):
             if table is not None and table.statement == self.statement:
-                return False
+                return None
             key = <bytes>(<const char*>body)[:size]
             table = self.tables.get(key)
             if table is None:
                 found = self.find_table((<const char*>event.frame.head)[:HEADER_SIZE], key)
                 if found is None:
-                    return False
+                    return None
                 table = self.tables.put(key, TextTable(key, *found))
             self.slots[slot] = table
         if self.sql and table.statement != self.statement and (not self.chooses_tables or table.wanted):
             self.maps.append(table)
         table.statement = self.statement
-        if not self.sql and (not self.chooses_tables or table.wanted):
-            self._head(out, event, b"TABLE_MAP_EVENT")
-            add_bytes(out, table.text)
-        return True
+        return table
 
     cdef bint _rows(self, Memory out, TextTable table, Event* event) except -1:
         """Append a rows event. Returns False if it does not match its table map or has an invalid value."""

@@ -108,9 +108,9 @@ class Decoder:
     def write(self, framer: EventFramer, stop: int | None, writer: EventTexts) -> bytes | memoryview | None:
         """Return the text of the next complete groups, or complete statements of a group, that begin before `stop`.
 
-        Returns None if `writer` cannot write the next one, or if the next event is in the middle of a statement.
+        Returns None if `writer` cannot write the next one, or does not know the statement that the next event is in.
         """
-        if self._table_maps and not self._statement_ended:
+        if self._table_maps and not self._statement_ended and not writer.in_statement:
             return None
         if framer.context is not self._written_format:
             writer.set_codes(_usual_codes(framer.context, writer.codes))
@@ -118,7 +118,8 @@ class Decoder:
         found = framer.cut_events(writer, stop, 1, keep=False)
         if not found:
             return None
-        self.forget_table_maps()
+        if not writer.in_statement:
+            self.forget_table_maps()
         return found[0]
 
     def forget_table_maps(self) -> None:

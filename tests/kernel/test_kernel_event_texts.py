@@ -20,7 +20,7 @@ import binlogio
 from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError
-from binlogio.events.control import RotateEvent, XidEvent
+from binlogio.events.control import RotateEvent, RowsQueryEvent, XidEvent
 from binlogio.events.gtid import GtidEvent
 from binlogio.events.query import StatusVar
 from binlogio.events.table_map import TableMapEvent
@@ -29,6 +29,7 @@ from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
 from binlogio.rows.plan import TablePlan
 from binlogio.selection.selection import Selection
 from binlogio_cli.dump.filters import FilteredDump
+from binlogio_cli.dump.sql_output import SqlDump
 from binlogio_cli.dump.text_output import TextDump, TextStyle
 from both_dumps import ALL, SeenDump, SeenSqlDump, assert_dumped_alike, dumped_by
 from corpus import MARIADB, MARIADB118, MYSQL, CorpusFile, files
@@ -144,6 +145,47 @@ def test_of_many_tables_python_makes_one_formatter_each() -> None:
     assert len(dump.seen) < 20
     assert sorted(dump.tables) == sorted(f"t{number}" for number in range(300))
     assert_dumped_alike(data)
+
+
+def long_statement_log(count: int, *, selected: int = 0) -> bytes:
+    """Return a log of one transaction: one statement with so many rows events of 8 KiB, in two tables in turn.
+
+    All before the event with the number `selected` are of the second table.
+    """
+    columns = [column(T.LONG), column(T.VARCHAR, 9000, collation_id=255)]
+    plan = TablePlan(schema="d", table="t", columns=tuple(columns))
+    group: list[Any] = [replace(query("BEGIN"), thread_id=7), RowsQueryEvent(b"INSERT ...", 10)]
+    for name, table_id in (("t", 10), ("u", 11)):
+        table = replace(table_map_of(columns), schema="d", table=name, table_id=table_id)
+        group.append(replace(table, header=header(EventType.TABLE_MAP_EVENT)))
+    for number in range(count):
+        image = b"\0" + number.to_bytes(4, "little") + (8000).to_bytes(2, "little") + b"%08d" % number * 1000
+        table_id = 11 if number % 2 or number < selected else 10
+        group.append(replace(rows_event(plan, image), table_id=table_id, flags=int(number == count - 1)))
+    return log(*group, XidEvent(5, header(EventType.XID_EVENT)))
+
+
+@pytest.mark.parametrize("form", [TextDump, SqlDump])
+def test_a_long_statement_is_written_by_the_kernel(form: type[Any]) -> None:
+    """Once Python wrote the events of a statement that was too long to be written as a whole."""
+    data = long_statement_log(600)
+    with binlogio.open(io.BytesIO(data)) as reader:
+        dump = SeenDump(reader, TextStyle()) if form is TextDump else SeenSqlDump(reader)
+        text = b"".join(
+            chunk.encode() if isinstance(chunk, str) else chunk
+            for chunk in FilteredDump(reader, ALL, dump, dump.writer(ALL)).choose()
+        )
+
+    assert len(data) > 4 << 20
+    assert text.count(b"INSERT INTO" if form is TextDump else b"BINLOG '") == 600 + (form is SqlDump)
+    assert len(dump.seen) < 20
+
+
+@pytest.mark.parametrize("tables", [(), ("d.t",), ("d.u",), ("d.no",)])
+@pytest.mark.parametrize("selected", [0, 500])
+def test_a_long_statement_is_written_alike(tables: tuple[str, ...], selected: int) -> None:
+    """All of it and a part, of which the first selected row may come late; in JSON its first rows have its text."""
+    assert_dumped_alike(long_statement_log(600, selected=selected), Selection(tables=tables))
 
 
 def test_gtid_of_rows_without_one_is_the_last_one_of_the_log() -> None:

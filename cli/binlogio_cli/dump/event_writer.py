@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogError
 from binlogio.events import ROWS_EVENTS, codec_for
-from binlogio.events.base import parse_header
+from binlogio.events.base import build_header, parse_header
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent, parse_table_map
@@ -97,6 +97,7 @@ class EventWriter:
         self._reader = reader
         self._selection = selection
         self._form = form
+        self._is_unknown = False  # whether the statement has a table map that the kernel does not know
 
     @classmethod
     def of(cls, reader: BinlogReader, selection: Selection, form: EventForm) -> EventWriter | None:
@@ -104,22 +105,25 @@ class EventWriter:
         return cls(reader, selection, form) if is_compiled() else None
 
     def follow(self, event: Any) -> None:
-        """Update the kernel's formatter after the reader's last event."""
+        """Update the kernel's formatter after the reader's last event.
+
+        The kernel continues the statement of table maps that it knows, and pauses until the end of other statements.
+        """
+        kernel, frame = self.kernel, self._reader.frame
         if isinstance(event, TableMapEvent):
-            self._pause_in_statement()
-        elif isinstance(event, ROWS_EVENTS):
-            if not event.ends_statement:
-                self._pause_in_statement()
-        elif isinstance(event, FormatDescriptionEvent):
+            if not self._is_unknown and frame is not None and event.header.inner is None:
+                kernel.open_table(build_header(event.header, frame.context), frame.body)
+            self._is_unknown = not kernel.in_statement
+        elif not isinstance(event, ROWS_EVENTS) or event.ends_statement:
+            kernel.close_statement()
+            self._is_unknown = False
+        kernel.paused |= self._is_unknown
+        if isinstance(event, FormatDescriptionEvent):
             self.kernel.forget_tables()
             self.kernel.forget_queries()
             self.kernel.thread_id = -1
             self.kernel.is_mariadb = self._reader.context.is_mariadb
             self.kernel.prefix = self._form.file_text()
-
-    def _pause_in_statement(self) -> None:
-        """Pause the kernel for the rest of the statement: in SQL for MySQL, its rows need all its table maps."""
-        self.kernel.paused |= self._form.style == "SQL" and not self.kernel.is_mariadb
 
     def _rest_text(self, head: bytes, body: bytes) -> bytes | None:
         context = self._reader.context

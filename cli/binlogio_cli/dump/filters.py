@@ -108,6 +108,8 @@ class FilteredDump:
             if isinstance(event, bytes | memoryview):
                 self.found = self.found or bool(event)
                 yield event
+                if self._writer is not None and not self._writer.kernel.in_statement:
+                    self._dump.end_statement()
                 continue
             if event.header.inner is None:
                 self._follow(event)
