@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+from binlogio.big_rows import BigRows, RowsPart
 from binlogio.bounded_cache import BoundedCache
 from binlogio.constants import EventType
 from binlogio.dotted_names import dotted_name
@@ -104,6 +105,7 @@ class BinlogReader:
         decoder: Decoder | None = None,
     ) -> None:
         self.files: Final = tuple(log.name for log in logs)
+        self.rows_part = RowsPart()  # with `texts`, large rows events are returned in parts
         self.torn_tail: TornTail | None = None
         self.torn_tails: Final[list[tuple[Position, TornTail]]] = []
         self._frame: EventFrame | None = None  # the frame of the last event, if it is not from a list of events
@@ -116,6 +118,8 @@ class BinlogReader:
         self._chosen: GroupFilter | None = None  # the kernel's version of `_choice`
         self._is_chosen = True  # whether the group of the last event is selected
         self._is_over = False  # whether the selection has ended
+        self._passes_big_rows = False
+        self._tried = -1  # the offset of the last event that was too large for a read
         self._logs = logs
         self._options = options
         self._keyring = keyring
@@ -242,6 +246,10 @@ class BinlogReader:
         self._chosen = self._choice.compiled() if self._choice is not None and self._decoder.is_compiled else None
         if self._writer is not None:
             self._writer.chosen = self._chosen
+
+    def pass_big_rows(self) -> None:
+        """Leave out large rows events without verifying them, if the log can be read at any offset."""
+        self._passes_big_rows = True
 
     def part(self, log: LogFile, start: int, stop: int) -> BinlogReader:
         """Return a reader of one log from offset `start` to `stop`, with a copy of the current table definitions."""
@@ -424,7 +432,7 @@ class BinlogReader:
                 return
 
     def _read(self, log: LogFile, *, first: bool, last: bool) -> Iterator[BinlogEvent]:
-        self._log = log
+        self._log, self._tried = log, -1
         self._opened = log.open(self._keyring)
         self._framer = EventFramer(
             verify_checksum=self._options.verify_checksum,
@@ -452,6 +460,8 @@ class BinlogReader:
                 yield found.text  # type: ignore[misc]
             elif isinstance(found, list):
                 yield from self._events_of_list(found)
+            elif isinstance(found, BigRows):
+                yield from self._events_of_parts(found)
             else:
                 if stop is not None and found.offset >= stop:
                     return
@@ -467,7 +477,7 @@ class BinlogReader:
 
     def _items(
         self, start: int | None, stop: int | None
-    ) -> Iterator[EventFrame | WholeGroup | _Text | list[BinlogEvent]]:
+    ) -> Iterator[EventFrame | WholeGroup | _Text | BigRows | list[BinlogEvent]]:
         source, framer, opened = self._source, self._framer, self._opened
         if source is None or framer is None or opened is None:
             yield from self._frames(start, stop)
@@ -489,6 +499,17 @@ class BinlogReader:
                 yield event
         if self._tracker.place is GroupPlace.OUTSIDE:
             self._good, self._good_event = frame.end, None
+
+    def _events_of_parts(self, rows: BigRows) -> Iterator[BinlogEvent]:
+        self._frame, self._event, self._end = rows.frame, None, rows.frame.end
+        self._decoder.follow(rows.head)
+        self._tracker.feed(rows.head)
+        for event, self.rows_part in rows.parts():
+            if self._choice is None or self._is_chosen:
+                yield event
+        self.rows_part = RowsPart()
+        if self._tracker.place is GroupPlace.OUTSIDE:
+            self._good, self._good_event = rows.frame.end, None
 
     def _events_of_list(self, events: list[BinlogEvent]) -> Iterator[BinlogEvent]:
         context, follow, feed = self.context, self._decoder.follow, self._tracker.feed
@@ -581,7 +602,9 @@ class BinlogReader:
                 return None
         return found
 
-    def _frames(self, start: int | None, stop: int | None) -> Iterator[EventFrame | _Text | list[BinlogEvent]]:
+    def _frames(
+        self, start: int | None, stop: int | None
+    ) -> Iterator[EventFrame | _Text | BigRows | list[BinlogEvent]]:
         """Yield the frames of the open file, or the lists of events or texts that the kernel creates, up to `stop`.
 
         With `start`, yield the format description and then the frames from offset `start` on.
@@ -614,7 +637,24 @@ class BinlogReader:
                 if start is not None and framer.offset < start:
                     raise no_event_at(start, framer.offset, is_end=True)
                 return
-            opened.feed(framer)
+            if is_unwanted or start is not None or not (yield from self._big_rows(framer, opened, stop)):
+                opened.feed(framer)
+
+    def _big_rows(self, framer: EventFramer, opened: OpenedLog, stop: int | None) -> Generator[BigRows, None, bool]:
+        """Yield the next event if it is to be read in parts; return whether it was passed."""
+        if self._passes_big_rows:
+            return BigRows.is_passed(framer, opened)
+        if self._writer is None or framer.offset == self._tried or (stop is not None and framer.offset >= stop):
+            return False
+        self._tried = framer.offset
+        rows = BigRows.at(framer, opened, self._known_plan, verify_checksum=self._options.verify_checksum)
+        if rows is not None:
+            yield rows
+            framer.pass_event(rows.frame.header)
+        return rows is not None
+
+    def _known_plan(self, event: RowsEvent) -> TablePlan | None:
+        return None if self._decoder.known_table_map(event.table_id) is None else self.plan(event)
 
     def _lists(
         self, framer: EventFramer, opened: OpenedLog, stop: int | None

@@ -255,9 +255,8 @@ cdef class EventTexts:
     Args:
         style: an `OutputStyle`.
         has_gtids: whether SQL output sets the GTIDs of transactions.
-        time_text: formats the timestamp of an event header, in seconds.
-        flags_text: formats the flags of a rows event for its title.
-        gtid_flags_text: formats the flags of a MariaDB GTID event for its title.
+        form: has `time_text`, which formats the timestamp of an event header in seconds (not in SQL), and in text
+            `flags_text` and `gtid_flags_text`, which format the flags of rows and of MariaDB GTIDs for the titles.
         by_python: formats a rare event from its header and body. Text and JSON output exclude the header, which the
             kernel appends. Returns None if Python cannot format the event either.
         find_table: returns `text`, `head`, `images` and `wanted` of `TextTable` from the header and the body of a table
@@ -273,7 +272,7 @@ cdef class EventTexts:
     cdef bint json, sql, has_gtids, chooses_tables
     cdef Memory raw  # scratch buffer: events of a BINLOG statement before base64, or a JSON string before escaping
     cdef Memory plain  # uncompressed bytes of the current event
-    cdef object time_text, flags_text, gtid_flags_text, by_python, find_table, find_query, open_payload
+    cdef object form, by_python, find_table, find_query, open_payload
     cdef int64_t opened_size
     cdef public GroupFilter chosen  # selected groups; None: all groups
     cdef int64_t[TIMES] times  # keys of the timestamp cache, in seconds
@@ -310,14 +309,13 @@ cdef class EventTexts:
         *range(WRITE_ROWS_COMPRESSED_EVENT_V1, DELETE_ROWS_COMPRESSED_EVENT + 1),
     )  # event types that `cut` can format
 
-    def __cinit__(self, *, int style, bint has_gtids=True, time_text, flags_text, gtid_flags_text, by_python,
+    def __cinit__(self, *, int style, bint has_gtids=True, form, by_python,
                   find_table, find_query, open_payload=None, int64_t opened_size=MOST_OPENED, bint chooses_tables=False):
         cdef int i
         self.json, self.sql, self.has_gtids, self.chooses_tables = style == JSON, style == SQL, has_gtids, chooses_tables
         self.raw, self.plain = Memory(), Memory()
         self.by_python, self.open_payload, self.opened_size = by_python, open_payload, min(opened_size, MOST_OPENED)
-        self.time_text, self.flags_text, self.gtid_flags_text = time_text, flags_text, gtid_flags_text
-        self.find_table, self.find_query = find_table, find_query
+        self.form, self.find_table, self.find_query = form, find_table, find_query
         self.time_texts = [b""] * TIMES
         for i in range(TIMES):
             self.times[i] = -1
@@ -699,7 +697,7 @@ cdef class EventTexts:
         cdef int i
         cdef uint8_t* to
         if self.times[slot] != seconds:
-            self.time_texts[slot] = self.time_text(seconds)
+            self.time_texts[slot] = self.form.time_text(seconds)
             self.times[slot] = seconds
         if self.json:
             add(out, b"{")
@@ -1023,7 +1021,7 @@ cdef class EventTexts:
         else:
             text = self.flags_texts.get(flags)
             if text is None:
-                text = self.flags_texts[flags] = self.flags_text(flags)
+                text = self.flags_texts[flags] = self.form.flags_text(flags)
             self._field(out, ROWS_TITLES[rows.operation], table.table_id)
             add_bytes(out, <bytes>text)
             add(out, b"\n")
@@ -1325,7 +1323,7 @@ cdef class EventTexts:
             add_xid(out, u32(xid), xid + 6, xid[4], xid[5])
         text = self.gtid_flags_texts.get(flags)
         if text is None:
-            text = self.gtid_flags_texts[flags] = self.gtid_flags_text(flags)
+            text = self.gtid_flags_texts[flags] = self.form.gtid_flags_text(flags)
         add_bytes(out, <bytes>text)
         if extra & 0x2:
             add(out, b" START ALTER")

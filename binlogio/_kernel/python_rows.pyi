@@ -5,6 +5,7 @@ from binlogio._kernel.event_scanner import ImagePlan
 from binlogio.rows.image import RowChange
 
 class RowDecoder:
+    images: ImagePlan
     def __init__(
         self,
         images: ImagePlan,

@@ -143,6 +143,8 @@ cdef class ImageText:
     cdef Memory labels, out
     cdef int style
     cdef bint has_ends
+    cdef object write  # takes long text in pieces; None: the text is returned
+    cdef bint writes
     cdef int skipped  # bytes of its label that the first column of an image omits
     cdef Piece[PIECES] pieces
     cdef JsonPatcher patcher
@@ -156,6 +158,9 @@ cdef class ImageText:
     cdef int _slowly(self, Memory out, int32_t column, const uint8_t* p, const uint8_t* old, int diffs) except -1 nogil
     cdef bytes _bytes(self, int32_t column, const uint8_t* p)
     cdef int _long(self, Memory out, const Value* value, const uint8_t* p) except -1 nogil
+    cdef int _drain(self, Memory out, int64_t least) except -1 nogil
+    cdef int _parts(self, Memory out, const uint8_t* p, int64_t size, int kind) except -1 nogil
+    cdef int _in_pieces(self, Memory out, const uint8_t* p, int64_t size, bint is_text) except -1 nogil
 
 # ------------------------------------------------------------------------------------------------ read/inverse_sql.pxi
 

@@ -112,7 +112,14 @@ class ImageText:
         pieces: tuple[bytes, bytes, bytes, bytes, bytes, bytes] = ...,
     ) -> None: ...
     def rows(
-        self, operation: int, present: bytes, present_after: bytes, images: bytes, begin: int, most: int
+        self,
+        operation: int,
+        present: bytes,
+        present_after: bytes,
+        images: bytes,
+        begin: int,
+        most: int,
+        write: Callable[[bytes], object] | None = ...,
     ) -> tuple[bytes, int, int] | None: ...
 
 class ImageTexts(Presence):

@@ -353,6 +353,20 @@ class EventFramer:
         self._offset += taker.at - self._at
         self._at = taker.at
 
+    @property
+    def big_header(self) -> EventHeader | None:
+        """The header of the next event, if it is big, incomplete, and in the form of current servers."""
+        is_big = self._is_of_usual_form and self._payload_at is None and self.announced > BIG_EVENT_SIZE
+        return self._peek_header() if is_big else None
+
+    def pass_event(self, header: EventHeader) -> None:
+        """Continue after the next event, which was read by other means."""
+        self._buffer.clear()
+        self._at = 0
+        self._offset += header.event_size
+        if header.log_pos:
+            self.position_shift = (header.log_pos - self._offset) & 0xFFFFFFFF
+
     def cut_frame(self, header: EventHeader) -> EventFrame:
         """Return the frame of an event of the last call of `cut_events`."""
         offset, data = self.cut

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
+from datetime import timezone
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import binlogio
+from binlogio.constants import BINLOG_MAGIC
 from binlogio.constants import ColumnType as T
 from binlogio.rows.image import decode_rows
 from binlogio.rows.plan import TablePlan
 from binlogio.rows.texts import SQL, TextForm, image_text
 from binlogio.values.charsets import CHARSET_NAMES
+from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.row_texts import RowTexts
-from binlogio_cli.dump.text_output import plain_form, row_lines
+from binlogio_cli.dump.text_output import plain_form, row_lines, typed_form
 from binlogio_cli.quoting import string_literal
 from both_dumps import assert_dumped_alike
 from corpus import CorpusFile, files
@@ -53,6 +58,44 @@ def test_values_of_any_bytes_are_written_alike(case: Rows) -> None:
 def test_real_logs_are_written_alike(one: CorpusFile) -> None:
     """Rows of all logs of the corpus, those that were damaged on purpose among them."""
     assert_dumped_alike(one.path)
+
+
+LONG = {
+    "plain": b"some text " * 60_000,
+    "quotes": b"it's " * 100_000,
+    "escapes": b'a "word"\\\n\x01' * 50_000,
+    "wide": "\u00e9\u20ac\U0001f600\x7f".encode() * 60_000,
+    "direction": "\u202eabc".encode() * 90_000,
+    "comments": b"*" * ((1 << 18) - 1) + b"*/" * 200_000 + b"\\",
+    "ends": b"\\" + b"*" * (1 << 18) + b"/" + b"*" * 300_000 + b"/",
+    "bytes": bytes(range(256)) * 3000,
+}
+
+
+@pytest.mark.parametrize("text", LONG)
+@pytest.mark.parametrize("collation", [UTF8MB4, 63])
+def test_long_values_are_written_in_pieces(text: str, collation: int) -> None:
+    """In each style the same text as in one piece; pieces end anywhere between characters."""
+    plan = TablePlan(schema="d", table="t", columns=(column(T.BLOB, 4, collation_id=collation), column(T.LONG)))
+    images = b"\0" + len(LONG[text]).to_bytes(4, "little") + LONG[text] + bytes(4)
+    for form in (typed_form(), json_form()):
+        made, pieces = image_text(plan, form), list[bytes]()
+        assert made is not None
+        whole = made.rows(0, b"\3", b"\3", images, 0, 1 << 62)
+        rest = made.rows(0, b"\3", b"\3", images, 0, 1 << 62, pieces.append)
+
+        assert whole is not None
+        assert rest is not None
+        assert b"".join(pieces) + rest[0] == whole[0]
+        assert rest[1:] == whole[1:]
+        assert len(pieces) > 1
+        assert max(map(len, pieces)) < 3 << 20
+
+
+def json_form() -> TextForm:
+    """Return the form of the rows of `dump --format json`."""
+    with binlogio.open(io.BytesIO(BINLOG_MAGIC)) as reader:
+        return JsonDump(reader, timezone.utc)._form()
 
 
 def literal(text: bytes) -> str:

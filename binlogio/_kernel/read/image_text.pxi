@@ -8,13 +8,14 @@ construct, through `by_construct`.
     SQL       the text of each column's label, its value as an SQL literal, and the text of its end
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 from binlogio._kernel.base.copying cimport copy_value
 from binlogio._kernel.base.cursor cimport little, u16
-from binlogio._kernel.base.memory_text cimport append_text
+from binlogio._kernel.base.memory_text cimport append_text, end_of
+from binlogio._kernel.column_kinds cimport K_BYTES, K_UTF8
 from binlogio._kernel.column_values cimport (
     S_COMPACT, S_SQL, S_WIDE, T_ASCII, T_LONG, T_SHORT, T_UTF8, Names, Texts, Value, set_names, set_value,
 )
@@ -22,11 +23,11 @@ from binlogio._kernel.event_scanner cimport (
     PARTIAL_UPDATE, UPDATE, ImagePlan, Layout, Plan, locate_image, partial_header, pass_image, prepare,
 )
 from binlogio._kernel.json.strings cimport (
-    MAX_ESCAPED, SHORT_STRING, STRING_SLACK, append_ascii_json, append_json_string, is_printable,
+    MAX_ESCAPED, SHORT_STRING, STRING_SLACK, append_ascii_json, append_json_string, is_printable, put_escaped,
 )
 from binlogio._kernel.json_documents cimport JsonPatcher
-from binlogio._kernel.primitives cimport Characters, Memory
-from binlogio._kernel.values.sql_strings cimport SQL_SLACK
+from binlogio._kernel.primitives cimport Characters, Memory, hex_text, is_utf8
+from binlogio._kernel.values.sql_strings cimport L_HEX, L_PLAIN, L_QUOTES, SQL_SLACK, literal_of, put_literal, put_shown
 from binlogio._kernel.values.strings cimport put_sql_string, put_string
 from binlogio._kernel.values.temporal cimport TIME_TEXT
 
@@ -37,7 +38,16 @@ SQL = S_SQL
 cdef enum:
     DIFFS = 63  # bit of a pointer that marks JSON diffs
     MOST_KEPT_TEXT = 1 << 23  # bytes of memory that are reused for the next rows event
+    PIECE = 1 << 18  # bytes of text, or of a value, after which text is written
     SHORT_TEXT = TIME_TEXT  # bytes that suffice for a number or a time
+
+
+cdef enum Part:  # how a part of a value is written
+    P_DIGITS = 0
+    P_PLAIN = 1
+    P_QUOTED = 2
+    P_SHOWN = 3
+    P_JSON = 4
 
 
 cdef int _form(const Value* value) noexcept:
@@ -126,11 +136,11 @@ cdef class ImageText:
         return begin, len(text)
 
     def rows(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after, bytes images,
-             int64_t begin, int64_t most):
+             int64_t begin, int64_t most, write=None):
         """Return the text of rows, their number, and the offset of the next row.
 
         Rows are converted from offset `begin` until the text has `most` bytes. Returns None if the images do not fit
-        the table or a value is invalid.
+        the table or a value is invalid. `write` takes long text in pieces, of which the rest is returned.
         """
         cdef int64_t bitmap_bytes = self.plan.core.bitmap_bytes
         cdef const uint8_t* data = images
@@ -141,8 +151,12 @@ cdef class ImageText:
         if self.out.capacity > MOST_KEPT_TEXT:
             self.out = Memory()
         self.out.size = 0
-        with nogil:
-            count = self.append_rows(self.out, operation, &present[0], &present_after[0], data, size, &begin, most)
+        self.write, self.writes = write, write is not None
+        try:
+            with nogil:
+                count = self.append_rows(self.out, operation, &present[0], &present_after[0], data, size, &begin, most)
+        finally:
+            self.write, self.writes = None, False
         if count < 0:
             return None
         return (<char*>self.out.data)[:self.out.size], count, begin
@@ -161,7 +175,7 @@ cdef class ImageText:
         prepare(plan, &plan.before, present)
         if has_after:
             prepare(plan, &plan.after, present_after)
-        out.reserve(STRING_SLACK + (4 * (end - at) if self.style == S_SQL else 0))
+        out.reserve(STRING_SLACK + (min(4 * (end - at), MOST_KEPT_TEXT) if self.style == S_SQL else 0))
         while at < end and out.size - first < most:
             row = at
             if count:
@@ -184,6 +198,8 @@ cdef class ImageText:
                 return -1
             self._piece(out, ROW_END)
             count += 1
+            if self.writes:
+                self._drain(out, PIECE)
         begin[0] = at - data
         if self.style == S_WIDE and not is_printable(out.data + first, out.size - first):
             self.texts.text.size = 0
@@ -258,6 +274,8 @@ cdef class ImageText:
                     return REFUSED
             elif not self._long(out, &value.value, p) and not self._slowly(out, column, p, NULL, 0):
                 return REFUSED
+            if self.writes:
+                self._drain(out, PIECE)
             out.reserve(STRING_SLACK + value.end_size)
             to, limit = out.data + out.size, out.data + out.capacity
             if self.has_ends:
@@ -304,4 +322,66 @@ cdef class ImageText:
         if size < 0:
             size = <int64_t>little(p, -value.width)
             p -= value.width
+        if self.writes and size > PIECE and (value.kind == K_BYTES or value.kind == K_UTF8):
+            return self._in_pieces(out, p, size, value.kind == K_UTF8 and is_utf8(p, size))
         return value.type.append(out, self.texts, value, p, size)
+
+    cdef int _in_pieces(self, Memory out, const uint8_t* p, int64_t size, bint is_text) except -1 nogil:
+        """Append bytes, or UTF-8 text, as `value.type.append` does, and write what there is."""
+        cdef bint sql = self.style == S_SQL
+        cdef int form = literal_of(p, size) if sql and is_text else L_PLAIN
+        if not is_text or form == L_HEX:
+            append_text(out, b"_utf8mb4 0x" if form == L_HEX else b"0x" if sql else b'"0x',
+                        11 if form == L_HEX else 2 if sql else 3)
+            self._parts(out, p, size, P_DIGITS)
+            if form == L_HEX:
+                append_text(out, b" /* ", 4)
+                self._parts(out, p, size, P_SHOWN)
+                append_text(out, b" */", 3)
+            return 1 if sql else append_text(out, b'"', 1)
+        append_text(out, b"'" if sql else b'"', 1)
+        self._parts(out, p, size, (P_QUOTED if form == L_QUOTES else P_PLAIN) if sql else P_JSON)
+        return append_text(out, b"'" if sql else b'"', 1)
+
+    cdef int _parts(self, Memory out, const uint8_t* p, int64_t size, int kind) except -1 nogil:
+        """Append a value in parts that end between characters."""
+        cdef int64_t at = 0
+        cdef int64_t step
+        cdef uint64_t seen = 0
+        cdef uint8_t* to
+        while at < size:
+            step = min(size - at, PIECE)
+            while kind != P_DIGITS and at + step < size and p[at + step] & 0xC0 == 0x80:
+                step -= 1
+            if kind == P_DIGITS:
+                hex_text(out, p + at, step)
+            else:
+                to = end_of(out, MAX_ESCAPED * step + STRING_SLACK)
+                if kind == P_JSON:
+                    to = put_escaped(to, p + at, step, &seen)
+                elif kind == P_SHOWN:
+                    if at and p[at] == 47 and p[at - 1] == 42:  # the end of a comment
+                        to[0] = 32
+                        to += 1
+                    to = put_shown(to, p + at, step)
+                else:
+                    to = put_literal(to, p + at, step, L_QUOTES if kind == P_QUOTED else L_PLAIN) - 2  # less the quotes
+                    memmove(out.data + out.size, out.data + out.size + 1, to - (out.data + out.size))
+                out.size = to - out.data
+            at += step
+            self._drain(out, 1)
+        return 1
+
+    cdef int _drain(self, Memory out, int64_t least) except -1 nogil:
+        """Write the text so far if it has at least so many bytes. It ends between characters."""
+        if out.size < least:
+            return 1
+        if self.style == S_WIDE and not is_printable(out.data, out.size):
+            self.texts.text.size = 0
+            append_text(self.texts.text, <const char*>out.data, out.size)
+            out.size = 0
+            append_ascii_json(out, self.texts.text.data, self.texts.text.size)
+        with gil:
+            self.write((<const char*>out.data)[:out.size])
+        out.size = 0
+        return 1

@@ -109,12 +109,18 @@ cdef class ImagePlan:
 
         Events of 5.1 before GA are not supported.
         """
+        count, taken = self.whole_rows(operation, present, present_after, images)
+        return count if taken == images.shape[0] else -1
+
+    def whole_rows(self, int operation, const uint8_t[::1] present, const uint8_t[::1] present_after,
+                   const uint8_t[::1] images) -> tuple[int, int]:
+        """Return the number and the bytes of the complete rows at the begin of images; (-1, -1) as `row_count`."""
         cdef RowsEvent event
         cdef int64_t taken = 0
         cdef int64_t count
         if (self.core.bitmap_bytes == 0 or images.shape[0] == 0 or present.shape[0] != self.core.bitmap_bytes
                 or present_after.shape[0] != self.core.bitmap_bytes):
-            return -1
+            return -1, -1
         event.operation = <uint8_t>operation
         event.images = &images[0]
         event.size = images.shape[0]
@@ -122,7 +128,7 @@ cdef class ImagePlan:
         event.present_after = &present_after[0]
         with nogil:
             count = count_rows(&self.core, &event, &taken)
-        return count if taken == event.size else -1
+        return count, taken
 
     @property
     def wanted(self) -> bool:

@@ -49,6 +49,8 @@ from binlogio_cli.selection import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from binlogio.reader import BinlogReader
     from binlogio.selection.selection import Selection
     from binlogio_cli.dump.renamed import RenamedReader
@@ -367,7 +369,7 @@ class Dumping:
 
     def _write_from(self, reader: BinlogReader, stream: Output, watch: WatchBytes) -> None:
         names = self._names_of(reader)
-        dump = self._dump = self._dump_of(reader if names is None else cast("BinlogReader", names))
+        dump = self._dump = self._dump_of(reader if names is None else cast("BinlogReader", names), stream.write)
         with reader:
             requires_rows = self._options["require_row_format"]
             is_plain = self._rows is None and names is None and not requires_rows
@@ -395,12 +397,13 @@ class Dumping:
 
         return RenamedReader(reader, ReplayFilter(rewrite_db=self._schemas))
 
-    def _dump_of(self, reader: BinlogReader) -> Dump:
+    def _dump_of(self, reader: BinlogReader, write: Callable[[bytes], object]) -> Dump:
         selection, options = self._selection, self._options
         if self._form == "json":
             from binlogio_cli.dump.json_output import JsonDump  # noqa: PLC0415 - formats have different imports
 
-            return JsonDump(reader, output_zone(), integers_as_strings=options["json_integers"] == "string")
+            is_text = options["json_integers"] == "string"
+            return JsonDump(reader, output_zone(), integers_as_strings=is_text, write=write)
         if self._form == "text":
             from binlogio_cli.dump.text_output import TextDump, TextStyle  # noqa: PLC0415
 
@@ -411,7 +414,7 @@ class Dumping:
                 metadata=options["print_table_metadata"],
                 zone=output_zone(),
             )
-            return TextDump(reader, style)
+            return TextDump(reader, style, write)
         from binlogio_cli.dump.sql_output import SqlDump  # noqa: PLC0415
 
         if selection.stop_time is None and selection.start is None and selection.stop is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.constants import EventType, QueryStatus
 from binlogio.errors import BinlogError
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from binlogio._kernel.row_decoder import ImageText
     from binlogio.reader import BinlogReader
     from binlogio.selection.selection import Selection
+    from binlogio_cli.dump.json_output import JsonDump
+    from binlogio_cli.dump.sql_output import SqlDump
+    from binlogio_cli.dump.text_output import TextDump
 
 _MICROSECONDS: Final = (QueryStatus.MICROSECONDS, QueryStatus.MARIADB_HRNOW)
 
@@ -36,57 +39,19 @@ class QueryTexts(NamedTuple):
     settings: tuple[tuple[int, int, bytes], ...] = ()
 
 
-class EventForm(Protocol):
-    """An output format that the kernel supports for frequent events."""
-
-    @property
-    def style(self) -> str:
-        """The name of an `OutputStyle`."""
-
-    @property
-    def has_gtids(self) -> bool:
-        """Whether SQL output sets the GTIDs of transactions."""
-
-    def time_text(self, seconds: int) -> bytes:
-        """Return the timestamp of a header as text."""
-
-    def flags_text(self, flags: int) -> bytes:
-        """Return the flags of a rows event for its title."""
-
-    def gtid_flags_text(self, flags: int) -> bytes:
-        """Return the flags of a MariaDB GTID for its title."""
-
-    def file_text(self) -> bytes:
-        """Return the field with the file name in JSON lines."""
-
-    def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
-        """Return `text` and `head` of the kernel's `TextTable`; None: Python formats the table map."""
-
-    def rest_text(self, event: Any) -> bytes:
-        """Return the text of an event; in JSON and text output without its header."""
-
-    def query_texts(self, event: QueryEvent) -> QueryTexts | None:
-        """Return the texts around a statement, whose SQL text is empty here; None: Python formats the statement."""
-
-    def images(self, table: TableMapEvent) -> ImageText | None:
-        """Return the kernel's row formatter for the rows events of a table map."""
-
-
 class EventWriter:
     """Owns the kernel's event formatter, answers its questions, and updates its settings.
 
     `kernel` is the argument of `BinlogReader.texts`. Call `follow` after each event that Python has formatted.
     """
 
-    def __init__(self, reader: BinlogReader, selection: Selection, form: EventForm) -> None:
+    def __init__(self, reader: BinlogReader, selection: Selection, form: TextDump | JsonDump | SqlDump) -> None:
         from binlogio._kernel.event_texts import EventTexts, OutputStyle  # noqa: PLC0415 - there may be no kernel
 
         self.kernel: Final[EventTexts] = EventTexts(
             style=OutputStyle[form.style],
-            has_gtids=form.has_gtids,
-            time_text=form.time_text,
-            flags_text=form.flags_text,
-            gtid_flags_text=form.gtid_flags_text,
+            has_gtids=getattr(form, "has_gtids", True),
+            form=form,
             by_python=self._rest_text,
             find_table=self._table,
             find_query=self._query,
@@ -100,7 +65,7 @@ class EventWriter:
         self._is_unknown = False  # whether the statement has a table map that the kernel does not know
 
     @classmethod
-    def of(cls, reader: BinlogReader, selection: Selection, form: EventForm) -> EventWriter | None:
+    def of(cls, reader: BinlogReader, selection: Selection, form: TextDump | JsonDump | SqlDump) -> EventWriter | None:
         """Return the event writer; None without the compiled kernel."""
         return cls(reader, selection, form) if is_compiled() else None
 
@@ -114,7 +79,7 @@ class EventWriter:
             if not self._is_unknown and frame is not None and event.header.inner is None:
                 kernel.open_table(build_header(event.header, frame.context), frame.body)
             self._is_unknown = not kernel.in_statement
-        elif not isinstance(event, ROWS_EVENTS) or event.ends_statement:
+        elif not isinstance(event, ROWS_EVENTS) or (event.ends_statement and self._reader.rows_part.is_last):
             kernel.close_statement()
             self._is_unknown = False
         kernel.paused |= self._is_unknown
@@ -123,7 +88,6 @@ class EventWriter:
             self.kernel.forget_queries()
             self.kernel.thread_id = -1
             self.kernel.is_mariadb = self._reader.context.is_mariadb
-            self.kernel.prefix = self._form.file_text()
 
     def _rest_text(self, head: bytes, body: bytes) -> bytes | None:
         context = self._reader.context

@@ -171,7 +171,7 @@ class FilteredDump:
         if not self._looks_inside:
             self.found = True
             yield from self._render(event)
-            if isinstance(event, RowsEvent) and event.ends_statement:
+            if isinstance(event, RowsEvent) and event.ends_statement and self._reader.rows_part.is_last:
                 self._dump.end_statement()
         elif isinstance(event, _BEFORE_ITS_STATEMENT):
             if isinstance(event, CreateFileEvent):
@@ -185,7 +185,7 @@ class FilteredDump:
             is_wanted = self._selection.names.wants(table.schema, table.table)
             chosen = self._rows.of(event, self._reader.plan(event)) if is_wanted and self._rows is not None else event
             yield from self._change(chosen, wanted=is_wanted and chosen is not None)
-            if event.ends_statement:
+            if event.ends_statement and self._reader.rows_part.is_last:
                 self._statement_head = []
                 self._dump.end_statement()
         elif isinstance(event, OLD_LOADS) or (isinstance(event, _STATEMENTS) and not frames_changes(event.sql)):

@@ -15,7 +15,7 @@ statement has it, in the others it is null.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -69,19 +69,26 @@ class _Origin:
     rows_statement: bytes | None = None
     rows_xid: int | None = None
     finds_xids: bool = False
+    prefix: bytes = b""
 
 
 class JsonDump:
     """Formats events as JSON lines."""
 
-    style = "JSON"
-    has_gtids = True
+    style: Final = "JSON"
 
-    def __init__(self, reader: BinlogReader, zone: tzinfo, *, integers_as_strings: bool = False) -> None:
+    def __init__(
+        self,
+        reader: BinlogReader,
+        zone: tzinfo,
+        *,
+        integers_as_strings: bool = False,
+        write: Callable[[bytes], object] | None = None,
+    ) -> None:
         self._reader = reader
         self._zone = zone
         self._value = _quoted_value if integers_as_strings else json_value
-        self._rows = RowTexts(self._form)
+        self._rows = RowTexts(self._form, write)
         self._origin: _Origin | EventTexts = _Origin()
         self._xids = XidsAhead(reader)
 
@@ -101,18 +108,6 @@ class JsonDump:
     def time_text(self, seconds: int) -> bytes:
         """Return the timestamp of a header as JSON."""
         return _dumps(iso_time(seconds * _SECOND, self._zone)).encode()
-
-    def flags_text(self, flags: int) -> bytes:
-        """Return no text: flags are numbers."""
-        return b""
-
-    def gtid_flags_text(self, flags: int) -> bytes:
-        """Return no text: flags are numbers."""
-        return b""
-
-    def file_text(self) -> bytes:
-        """Return the field with the file name."""
-        return f"{_dumps({'file': self._reader.position.file})[1:-1]}, ".encode()
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
         """Return the fields of a table map, and the constant fields of its rows events."""
@@ -151,6 +146,12 @@ class JsonDump:
 
     def event(self, event: Any) -> Iterator[str | bytes]:
         """Yield the line of an event; all values are decoded first, so an error gives no partial line."""
+        part = self._reader.rows_part
+        if not part.is_first:
+            yield ", "
+            yield from self._row_texts(event)
+            yield "]}\n" if part.is_last else ""
+            return
         self._note_origin(event)
         line = _dumps({**self._place(event), **self._fields(event)})
         if not isinstance(event, RowsEvent):
@@ -166,7 +167,7 @@ class JsonDump:
         yield b"null" if statement is None else statement
         yield ', "rows": ['
         yield from rows
-        yield "]}\n"
+        yield "]}\n" if part.is_last else ""
 
     def end_statement(self) -> None:
         """Discard the statement text of rows."""
@@ -190,8 +191,11 @@ class JsonDump:
         elif isinstance(event, FormatDescriptionEvent):
             origin.rows_gtid, origin.rows_thread = _gtid_fields(), -1
             origin.finds_xids = self._xids.can_read_ahead
+            origin.prefix = f"{_dumps({'file': self._reader.position.file})[1:-1]}, ".encode()
 
-    def _row_texts(self, event: Any) -> list[str | bytes]:
+    def _row_texts(self, event: Any) -> Iterable[str | bytes]:
+        if (write := self._rows.large(event, self._reader.plan(event))) is not None:
+            return _written(write)
         found: list[str | bytes] = []
         for text, _, is_last in self._rows.parts(event, self._reader.plan(event)):
             found += (b", ", text) if found else (text,)
@@ -265,6 +269,12 @@ class JsonDump:
 def _gtid_fields(gtid: str | None = None, commit_timestamp: int | None = None) -> bytes:
     """Return the fields of the GTID in rows."""
     return f", {_dumps({'gtid': gtid, 'commit_timestamp': commit_timestamp})[1:-1]}".encode()
+
+
+def _written(write: Callable[[], object]) -> Iterator[bytes]:
+    """Call a function when the items before this one have been written."""
+    write()
+    yield b""
 
 
 def _is_quoted(column: ColumnPlan) -> bool:

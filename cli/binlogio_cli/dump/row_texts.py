@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from binlogio.bounded_cache import BoundedCache
-from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
 from binlogio.implementation import is_compiled
 from binlogio.rows.image import PRE_GA_EVENTS
 
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from binlogio.rows.texts import TextForm
 
 _PART_BYTES: Final = 1 << 20  # images above this size are formatted in parts
-_PART_TEXT: Final = 1 << 24
+_PART_TEXT: Final = 1 << 22
+_LARGE: Final = 1 << 21  # of images of one row: other parts of large events are smaller
 
 
 class RowTexts:
-    """Formats rows events in one format; `form` is called if the kernel is compiled."""
+    """Formats rows events in one format; `form` is called if the kernel is compiled.
 
-    def __init__(self, form: Callable[[], TextForm]) -> None:
+    `write` takes the text of large rows in pieces.
+    """
+
+    def __init__(self, form: Callable[[], TextForm], write: Callable[[bytes], object] | None = None) -> None:
+        self._write = write
         self._form = form() if is_compiled() else None
         self._tables: BoundedCache[int, tuple[TablePlan, ImageText | None]] = BoundedCache()  # by `id` of the plan
 
@@ -33,10 +38,10 @@ class RowTexts:
 
         If the kernel rejects the event, there is no last part. An event up to 1 MiB gives one part or none.
         """
-        table = self.table(plan)
-        if table is None or event.column_count != len(plan.columns) or event.header.type_code in PRE_GA_EVENTS:
+        formatter = self._table_for(event, plan)
+        if formatter is None:
             return
-        after = event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
+        table, after = formatter
         operation, images, at = event.operation, event.images, 0
         most = _PART_TEXT if len(images) > _PART_BYTES else 1 << 62
         while at < len(images):
@@ -45,6 +50,31 @@ class RowTexts:
                 return
             text, rows, at = found
             yield text, rows, at == len(images)
+
+    def large(self, event: RowsEvent, plan: TablePlan) -> Callable[[], object] | None:
+        """Return a function that writes the rows of a large part of an event in pieces, after all that was yielded.
+
+        Returns None if the event is not large, or if the kernel rejects it: the text is discarded once to find out.
+        """
+        found, write = self._table_for(event, plan), self._write
+        if len(event.images) < _LARGE or write is None or found is None:
+            return None
+        table, after = found
+
+        def rows(write: Callable[[bytes], object]) -> bool:
+            rest = table.rows(event.operation, event.present, after, event.images, 0, 1 << 62, write)
+            if rest is not None:
+                write(rest[0])
+            return rest is not None
+
+        return partial(rows, write) if rows(len) else None
+
+    def _table_for(self, event: RowsEvent, plan: TablePlan) -> tuple[ImageText, bytes] | None:
+        """Return the formatter of an event, and the bitmap of its after images; None if there is no formatter."""
+        table = self.table(plan)
+        if table is None or event.column_count != len(plan.columns) or event.header.type_code in PRE_GA_EVENTS:
+            return None
+        return table, getattr(event, "present_after", event.present)
 
     def table(self, plan: TablePlan) -> ImageText | None:
         """Return the row formatter of a table; None if the kernel does not support its rows."""

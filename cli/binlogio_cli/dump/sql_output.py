@@ -58,6 +58,7 @@ _MISREAD: Final = (  # MariaDB executes no comments of MySQL versions from 5.7 o
     "/*!90000 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'MySQL 9 misreads row events with columns of TIME, DATETIME "
     "and TIMESTAMP of servers before 5.6; use binlogio replay' */"
 )
+_LARGE: Final = 1 << 18  # bytes of images from which a BINLOG statement is written in pieces
 _MOST_NUMBERS: Final = 1 << 12
 # The client reads UTF-8, regardless of its options.
 _HEAD: Final = (f"DELIMITER {DELIMITER}\n", f"/*!\\C utf8mb4 */{DELIMITER}\n")
@@ -97,7 +98,7 @@ class SqlDump:
         self._maps: list[TableMapEvent] = []  # table maps of the current statement
         self._writer: EventWriter | None = None
 
-    style = "SQL"
+    style: Final = "SQL"
 
     @property
     def has_gtids(self) -> bool:
@@ -119,22 +120,6 @@ class SqlDump:
         """Return the kernel's event formatter; None without the compiled kernel."""
         self._writer = EventWriter.of(self._reader, selection, self)
         return self._writer
-
-    def time_text(self, seconds: int) -> bytes:
-        """Return no text: SQL has no headers."""
-        return b""
-
-    def flags_text(self, flags: int) -> bytes:
-        """Return no text: SQL has no titles."""
-        return b""
-
-    def gtid_flags_text(self, flags: int) -> bytes:
-        """Return no text: SQL has no titles."""
-        return b""
-
-    def file_text(self) -> bytes:
-        """Return no text: SQL has no headers."""
-        return b""
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
         """Return the bytes of the table map in BINLOG statements; None if its rows need more than these."""
@@ -251,7 +236,21 @@ class SqlDump:
         table = self._reader.table_map(event)
         if has_old_temporal(table.column_types) and not self._is_mariadb:
             yield from _lines(_MISREAD)
-        yield from _lines(self._binlog.rows([(table, event)], self._maps))
+        if len(event.images) < _LARGE or not self._is_sent_unchanged(self._binlog.pieces(table, event, self._maps)):
+            yield from _lines(self._binlog.rows([(table, event)], self._maps))
+            return
+        yield from self._binlog.pieces(table, event, self._maps)
+        yield f"\n{DELIMITER}\n"
+
+    @staticmethod
+    def _is_sent_unchanged(pieces: Iterator[str]) -> bool:
+        """Return whether the client sends a BINLOG statement unchanged: it looks for the word DELIMITER everywhere."""
+        before = ""
+        for piece in pieces:
+            if "delimiter" in before + piece.lower():
+                return False
+            before = piece[-8:].lower()
+        return True
 
     def query(self, event: QueryEvent) -> Iterator[str]:
         """Yield the statement, preceded by its session variables."""

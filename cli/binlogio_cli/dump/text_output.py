@@ -111,13 +111,12 @@ class TextStyle:
 class TextDump:
     """Formats events as text."""
 
-    style = "TEXT"
-    has_gtids = True
+    style: Final = "TEXT"
 
-    def __init__(self, reader: BinlogReader, style: TextStyle) -> None:
+    def __init__(self, reader: BinlogReader, style: TextStyle, write: Callable[[bytes], object] | None = None) -> None:
         self._reader = reader
         self._options = style
-        self._rows = RowTexts(typed_form if style.verbosity > 1 else plain_form)
+        self._rows = RowTexts(typed_form if style.verbosity > 1 else plain_form, write)
         self._context = PrintedContext()
         self._file = ""
         self._writer: EventWriter | None = None
@@ -158,10 +157,6 @@ class TextDump:
     def gtid_flags_text(self, flags: int) -> bytes:
         """Return the flags of a MariaDB GTID for its title."""
         return gtid_flags(flags).encode()
-
-    def file_text(self) -> bytes:
-        """Return no text: file names are on separate lines."""
-        return b""
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes]:
         """Return the title of a table map, and an empty text for its rows events."""
@@ -206,7 +201,7 @@ class TextDump:
             self._context = PrintedContext()
             if self._writer is not None:
                 self._writer.kernel.written_settings = self._context.settings
-        if not self._options.short:
+        if not self._options.short and self._reader.rows_part.is_first:
             yield from self._head()
             yield from (f"{line}\n" for line in self._place(event))
         if isinstance(event, RowsEvent):
@@ -244,6 +239,9 @@ class TextDump:
     def _row_lines(self, event: RowsEvent) -> Iterator[str | bytes]:
         """Yield the rows; `row_lines` formats the first row that the kernel rejects and all later rows."""
         plan, done, is_whole = self._reader.plan(event), 0, False
+        if (write := self._rows.large(event, plan)) is not None:
+            write()
+            return
         for text, count, is_last in self._rows.parts(event, plan):
             yield text
             done, is_whole = done + count, is_last

@@ -60,6 +60,7 @@ class XidsAhead:
             ahead.close()
         options = replace(self._reader.options, start_offset=begin, stop_offset=None)
         self._ahead = BinlogReader([log], options, keyring=self._reader.keyring)
+        self._ahead.pass_big_rows()
         return self._ahead
 
     @staticmethod

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.bounded_cache import BoundedCache
-from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
+from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, ChecksumAlgorithm, EventType, RowsFlag
 from binlogio.events.base import NEW_HEADER
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
     from binlogio.events.format_description import FormatDescriptionEvent
 
+_PIECE_SIZE: Final = 3 << 18  # bytes, a multiple of 3
 _PLAIN: Final[dict[int, int]] = {  # of MariaDB: without its compression
     EventType.WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
     EventType.UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
@@ -76,6 +77,19 @@ class BinlogStatements:
         last = events[-1][1]
         frames = [event for _, event in events[:-1]] + [replace(last, flags=last.flags | RowsFlag.STMT_END)]
         return _binlog(b"".join([*map(self.map_frame, maps.values()), *map(self._frame, frames)]))
+
+    def pieces(self, table_map: TableMapEvent, event: RowsEvent, others: Iterable[TableMapEvent]) -> Iterator[str]:
+        """Yield the statement that `rows` returns for one event in pieces, so that the images are not copied."""
+        maps = {one.table_id: one for one in (*others, table_map)}
+        head = replace(event, flags=event.flags | RowsFlag.STMT_END, images=b"")
+        frame = bytearray(self._frame(head))
+        frame[EVENT_SIZE_BYTES] = (len(frame) + len(event.images)).to_bytes(4, "little")
+        data = b"".join([*map(self.map_frame, maps.values()), bytes(frame)])
+        at = -len(data) % 3
+        yield f"BINLOG '{b64encode(data + event.images[:at]).decode()}"
+        for begin in range(at, len(event.images), _PIECE_SIZE):
+            yield b64encode(event.images[begin : begin + _PIECE_SIZE]).decode()
+        yield "'"
 
     def map_frame(self, table_map: TableMapEvent) -> bytes:
         """Return the table map as in a log."""
