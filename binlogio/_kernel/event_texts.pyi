@@ -20,17 +20,23 @@ SETTINGS: int
 
 QueryTexts: TypeAlias = tuple[bytes, bytes, bytes, int, tuple[tuple[int, int, bytes], ...]]
 
-class EventTexts:
+class Session:
+    thread_id: int
     wrote_gtid: bool
-    is_mariadb: bool
-    written_settings: list[int]
-    prefix: bytes
     rows_gtid: bytes
     rows_thread: int
     rows_xid: int | None
-    finds_xids: bool
     rows_statement: bytes | None
-    thread_id: int
+    def set(self, other: Session) -> int: ...
+    def copy(self) -> Session: ...
+    def __getitem__(self, place: int) -> int: ...
+    def __setitem__(self, place: int, value: int) -> None: ...
+
+class EventTexts:
+    session: Session
+    is_mariadb: bool
+    prefix: bytes
+    finds_xids: bool
     paused: bool
     in_statement: bool
     inside: bool

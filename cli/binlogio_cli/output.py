@@ -230,11 +230,8 @@ class Dump(Protocol):
     """An output format of `dump`."""
 
     @property
-    def session(self) -> object:
-        """The session state that the output has set; assign it when later text is discarded."""
-
-    @session.setter
-    def session(self, state: Any) -> None: ...
+    def session(self) -> Any:
+        """The session state that the output has set; set it to a copy when later text is discarded."""
 
     def event(self, event: object) -> Iterator[str | bytes]:
         """Yield the text of one event, in several chunks if it may be large."""

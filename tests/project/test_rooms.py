@@ -72,7 +72,8 @@ READS_FRAMES: Final = re.compile(r"\bcrc32\(0, |\bu32\([^()]* \+ 13\)|\bu32\([^(
 OF_FRAMES: Final = {
     "base/event_bytes.pxd": "writes checksums", "scan/cursor.pxd": "reads frames",
     "write/event_buffer.pxi": "own events", "write/fast_path.pxi": "own events", "scan/group_editor.pxi": "own events",
-    "read/windows.pxi": "the size of a window", "read/event_walk.pxi": "a hash", "event_texts.pyx": "fields of texts",
+    "read/windows.pxi": "the size of a window", "read/event_walk.pxi": "a hash", "texts/json.pxi": "fields of texts",
+    "texts/text.pxi": "fields of texts", "texts/parts.pxi": "XA PREPARE",
     "read/event_records.pxi": "fields of records", "python_events.pyx": "fields of the header",
     "scan/headers.pxi": "fields of the index",
     "scan/event_types.pxd": "XA PREPARE",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlogio.constants import EventType, QueryStatus
@@ -37,6 +38,35 @@ class QueryTexts(NamedTuple):
     rest: bytes
     reading: int
     settings: tuple[tuple[int, int, bytes], ...] = ()
+
+
+@dataclass(slots=True)
+class PlainSession:
+    """The session state of output without the kernel: the same as its `Session`."""
+
+    thread_id: int = -1
+    wrote_gtid: bool = False
+    rows_gtid: bytes = b""
+    rows_thread: int = -1
+    rows_xid: int | None = None
+    rows_statement: bytes | None = None
+    values: dict[int, int] = field(default_factory=dict)
+
+    def set(self, other: PlainSession) -> None:
+        """Take the state of another session."""
+        for name in fields(self):
+            setattr(self, name.name, getattr(other, name.name))
+        self.values = {**other.values}
+
+    def copy(self) -> PlainSession:
+        """Return a copy."""
+        return replace(self, values={**self.values})
+
+    def __getitem__(self, place: int) -> int:
+        return self.values.get(place, 0)
+
+    def __setitem__(self, place: int, value: int) -> None:
+        self.values[place] = value
 
 
 class EventWriter:
@@ -86,7 +116,7 @@ class EventWriter:
         if isinstance(event, FormatDescriptionEvent):
             self.kernel.forget_tables()
             self.kernel.forget_queries()
-            self.kernel.thread_id = -1
+            self.kernel.session.thread_id = -1
             self.kernel.is_mariadb = self._reader.context.is_mariadb
 
     def _rest_text(self, head: bytes, body: bytes) -> bytes | None:

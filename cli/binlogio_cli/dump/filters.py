@@ -88,7 +88,7 @@ class FilteredDump:
         self._rows = rows
         self._looks_inside = selection.looks_inside or rows is not None
         self._dump = dump
-        self._session: object = None  # session state of the output before the group
+        self._session: Any = None  # session state of the output before the group
         self._is_taken_back = False
         self._writer = writer
         self.found = False
@@ -152,14 +152,15 @@ class FilteredDump:
             self._end_group()
         if starts_group:
             self._group_shown = not self._looks_inside
-            self._session, self._is_taken_back = self._dump.session, False
+            self._session, self._is_taken_back = self._dump.session.copy(), False
             self._group_head = []
             self._statement_head = []
 
     def _end_group(self) -> None:
         """Restore the session state after a group without a selected change."""
         if not self._group_shown and not self._is_taken_back:
-            self._dump.session, self._is_taken_back = self._session, True
+            self._dump.session.set(self._session)
+            self._is_taken_back = True
 
     def _outside(self, event: Any) -> Iterator[str | bytes]:
         """Yield the text of events outside groups: format descriptions always, other events by their time."""

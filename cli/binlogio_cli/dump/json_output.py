@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +35,7 @@ from binlogio.format.groups import starts_transaction
 from binlogio.values.absent import ABSENT
 from binlogio.values.charsets import charset_of
 from binlogio.values.text import json_value
-from binlogio_cli.dump.event_writer import EventWriter, QueryTexts
+from binlogio_cli.dump.event_writer import EventWriter, PlainSession, QueryTexts
 from binlogio_cli.dump.row_texts import RowTexts
 from binlogio_cli.dump.statement_text import client_collation, sql_reading
 from binlogio_cli.dump.text_output import add_column
@@ -45,7 +45,7 @@ from binlogio_cli.dump.xids_ahead import XidsAhead
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from binlogio._kernel.event_texts import EventTexts
+    from binlogio._kernel.event_texts import Session
     from binlogio._kernel.row_decoder import ImageText
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
@@ -58,18 +58,6 @@ _GTIDS: Final = (GtidEvent, GtidTaggedEvent, AnonymousGtidEvent, MariadbGtidEven
 _SECOND: Final = 1_000_000
 # Other names for event fields that have the name of a header field: GTID flags are not header flags.
 _OTHER_NAMES: Final = {"flags": "event_flags", "type": "value_type", "file": "event_file"}
-
-
-@dataclass(slots=True)
-class _Origin:
-    """The origin of the next rows; with the kernel, its `EventTexts` has it."""
-
-    rows_gtid: bytes = b', "gtid": null, "commit_timestamp": null'
-    rows_thread: int = -1
-    rows_statement: bytes | None = None
-    rows_xid: int | None = None
-    finds_xids: bool = False
-    prefix: bytes = b""
 
 
 class JsonDump:
@@ -89,21 +77,20 @@ class JsonDump:
         self._zone = zone
         self._value = _quoted_value if integers_as_strings else json_value
         self._rows = RowTexts(self._form, write)
-        self._origin: _Origin | EventTexts = _Origin()
+        self.session: Session | PlainSession = PlainSession(rows_gtid=_gtid_fields())
+        self._writer: EventWriter | None = None
         self._xids = XidsAhead(reader)
-
-    session: object = None
 
     def discard(self, statement: object = None) -> None:
         """Do nothing: no data is kept for a statement."""
 
     def writer(self, selection: Selection) -> EventWriter | None:
         """Return the kernel's event formatter; None without the compiled kernel."""
-        writer = EventWriter.of(self._reader, selection, self)
-        if writer is not None:
-            self._origin = writer.kernel
-            self._origin.rows_gtid = _gtid_fields()
-        return writer
+        self._writer = EventWriter.of(self._reader, selection, self)
+        if self._writer is not None:
+            self.session = self._writer.kernel.session
+            self.session.rows_gtid = _gtid_fields()
+        return self._writer
 
     def time_text(self, seconds: int) -> bytes:
         """Return the timestamp of a header as JSON."""
@@ -158,7 +145,7 @@ class JsonDump:
             yield f"{line}\n"
             return
         rows = self._row_texts(event)
-        found = self._origin
+        found = self.session
         statement, found.rows_statement = found.rows_statement, None
         thread_id = None if found.rows_thread < 0 else found.rows_thread
         yield line[:-1]
@@ -171,11 +158,11 @@ class JsonDump:
 
     def end_statement(self) -> None:
         """Discard the statement text of rows."""
-        self._origin.rows_statement = None
+        self.session.rows_statement = None
 
     def _note_origin(self, event: Any) -> None:
         """Record the origin of the rows after an event: GTID, thread id, statement."""
-        origin = self._origin
+        origin = self.session
         if isinstance(event, _GTIDS):
             gtid = None if event.gtid is None else str(event.gtid)
             origin.rows_gtid = _gtid_fields(gtid, getattr(event, "immediate_commit_timestamp", None))
@@ -190,8 +177,9 @@ class JsonDump:
             origin.rows_statement = _dumps(_sql(event)["sql"]).encode()
         elif isinstance(event, FormatDescriptionEvent):
             origin.rows_gtid, origin.rows_thread = _gtid_fields(), -1
-            origin.finds_xids = self._xids.can_read_ahead
-            origin.prefix = f"{_dumps({'file': self._reader.position.file})[1:-1]}, ".encode()
+            if self._writer is not None:
+                self._writer.kernel.finds_xids = self._xids.can_read_ahead
+                self._writer.kernel.prefix = f"{_dumps({'file': self._reader.position.file})[1:-1]}, ".encode()
 
     def _row_texts(self, event: Any) -> Iterable[str | bytes]:
         if (write := self._rows.large(event, self._reader.plan(event))) is not None:

@@ -43,10 +43,11 @@ from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAP
 from binlogio.values.charsets import MULTI_BYTE, charset_of
 from binlogio.values.column import has_old_temporal
 from binlogio_cli.dump.client_text import DELIMITER, client_lines, is_read_as_it_is
-from binlogio_cli.dump.event_writer import EventWriter, QueryTexts
+from binlogio_cli.dump.event_writer import EventWriter, PlainSession, QueryTexts
 from binlogio_cli.dump.statement_text import SQL_ESCAPING, SQL_ONLY_ASCII, SQL_UTF_8, client_collation
 
 if TYPE_CHECKING:
+    from binlogio._kernel.event_texts import Session
     from binlogio.reader import BinlogReader
     from binlogio.selection.selection import Selection
 
@@ -89,8 +90,7 @@ class SqlDump:
         self._is_idempotent = is_idempotent
         self._load_files = None if load_files is None else Path(load_files).absolute()
         self._loaded: dict[int, Path] = {}  # files by file_id, until their LOAD DATA
-        self._has_gtid = False
-        self._settings = 0  # number of the last MariaDB settings in the output; 0: none
+        self.session: Session | PlainSession = PlainSession()
         self._numbers: dict[str, int] = {}
         self._last_number = 0
         self._is_begun = False
@@ -119,6 +119,8 @@ class SqlDump:
     def writer(self, selection: Selection) -> EventWriter | None:
         """Return the kernel's event formatter; None without the compiled kernel."""
         self._writer = EventWriter.of(self._reader, selection, self)
+        if self._writer is not None:
+            self.session = self._writer.kernel.session
         return self._writer
 
     def table_texts(self, table: TableMapEvent) -> tuple[bytes, bytes] | None:
@@ -129,10 +131,7 @@ class SqlDump:
 
     def rest_text(self, event: Any) -> bytes:
         """Return the SQL of an event."""
-        has_gtid = self._has_gtid  # the kernel tracks it, because it may discard the event
-        text = "".join(self.event(event)).encode("utf-8", "surrogateescape")
-        self._has_gtid = has_gtid
-        return text
+        return "".join(self.event(event)).encode("utf-8", "surrogateescape")
 
     def query_texts(self, event: QueryEvent) -> QueryTexts | None:
         """Return the SQL before a statement, without the thread id and the timestamp; None if it has no such parts."""
@@ -157,29 +156,12 @@ class SqlDump:
         settings = ((_SETTINGS, number, setting.encode()),) if number else ()
         return QueryTexts(first, middle, last, reading, settings)
 
-    @property
-    def session(self) -> tuple[bool, int]:
-        """Whether a GTID was set, and the number of the last MariaDB settings in the output."""
-        if self._writer is None:
-            return self._has_gtid, self._settings
-        kernel = self._writer.kernel
-        return self._has_gtid or kernel.wrote_gtid, kernel.written_settings[_SETTINGS]
-
-    @session.setter
-    def session(self, state: tuple[bool, int]) -> None:
-        self._has_gtid, self._settings = state
-        if self._writer is not None:
-            self._writer.kernel.wrote_gtid = self._has_gtid
-            written = self._writer.kernel.written_settings
-            written[_SETTINGS] = self._settings
-            self._writer.kernel.written_settings = written
-
     def images(self, table: TableMapEvent) -> None:
         """Return None: rows are not decoded."""
 
     def foot(self) -> Iterator[str]:
         """Yield the SQL after the last event."""
-        if self.session[0]:
+        if self.session.wrote_gtid:
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         if self._is_begun and self._is_idempotent:
             yield from _lines("/*!50700 SET @@session.rbr_exec_mode = STRICT */")
@@ -214,7 +196,7 @@ class SqlDump:
     def description(self, event: FormatDescriptionEvent) -> Iterator[str]:
         """Yield the format description, which the server requires for the following rows events."""
         self.discard()
-        if self.session[0] and not self._is_mariadb:  # a server refuses BINLOG with a GTID that it has
+        if self.session.wrote_gtid and not self._is_mariadb:  # a server refuses BINLOG with a GTID that it has
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         yield from _lines(self._binlog.describe(event))
         if not self._is_mariadb:
@@ -271,10 +253,9 @@ class SqlDump:
     def _changed_setting(self, event: QueryEvent | ExecuteLoadQueryEvent) -> str:
         """Return the lines with MariaDB-only settings; empty if the last statement had the same settings."""
         number, lines = self._setting_of_mariadb(event)
-        has_gtid, written = self.session
-        if number in (0, written):
+        if number in (0, self.session[_SETTINGS]):
             return ""
-        self.session = has_gtid, number
+        self.session[_SETTINGS] = number
         return lines
 
     def _setting_of_mariadb(self, event: QueryEvent | ExecuteLoadQueryEvent) -> tuple[int, str]:
@@ -303,7 +284,7 @@ class SqlDump:
     def gtid(self, event: Any) -> Iterator[str]:
         """Yield the statement that sets the GTID of the transaction."""
         if self._gtids and event.gtid is not None:
-            self._has_gtid = True
+            self.session.wrote_gtid = True
             yield from _lines(f"SET @@session.gtid_next = '{event.gtid}'")
 
     def mariadb_gtid(self, event: MariadbGtidEvent) -> Iterator[str]:

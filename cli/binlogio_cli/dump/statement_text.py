@@ -73,15 +73,14 @@ def client_collation(event: Any) -> int | None:
 
 
 class PrintedContext:
-    """The session state in the output; reset at every file.
+    """Writes the session state that differs from that in the output.
 
-    `settings` has the number of the last printed value of each setting: the schema at index 0, then the status
+    `session` has the number of the last printed value of each setting: the schema at index 0, then the status
     variables; 0: none.
     """
 
-    def __init__(self) -> None:
-        self.thread_id: int | None = None
-        self.settings = [0] * SETTINGS
+    def __init__(self, session: Any) -> None:
+        self._session = session
         self._numbers: dict[tuple[int, Any], int] = {}  # number of each value
         self._last = 0
 
@@ -91,8 +90,8 @@ class PrintedContext:
 
     def changes(self, event: Any) -> Iterator[str]:
         """Yield the SET statements of variables that differ from the previous statement."""
-        if self.thread_id != event.thread_id:
-            self.thread_id = event.thread_id
+        if self._session.thread_id != event.thread_id:
+            self._session.thread_id = event.thread_id
             yield f"SET @@session.pseudo_thread_id={event.thread_id}{DELIMITER}"
         yield from self._changed(self.variable_settings(event))
 
@@ -112,13 +111,13 @@ class PrintedContext:
         """Discard unused numbers of values if there are too many; return whether they were discarded."""
         if len(self._numbers) < _MOST_VALUES:
             return False
-        self._numbers = {key: number for key, number in self._numbers.items() if number == self.settings[key[0]]}
+        self._numbers = {key: number for key, number in self._numbers.items() if number == self._session[key[0]]}
         return True
 
     def _changed(self, settings: list[Setting]) -> Iterator[str]:
         for place, number, text in settings:
-            if self.settings[place] != number:
-                self.settings[place] = number
+            if self._session[place] != number:
+                self._session[place] = number
                 yield text
 
     def _number(self, place: int, value: Any) -> int:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta, timezone
 from decimal import Decimal
@@ -39,7 +38,7 @@ from binlogio.values.absent import ABSENT
 from binlogio.values.geometry import SRID_SIZE, Geometry
 from binlogio.values.json import JsonDiffs
 from binlogio.values.text import value_text
-from binlogio_cli.dump.event_writer import EventWriter, QueryTexts
+from binlogio_cli.dump.event_writer import EventWriter, PlainSession, QueryTexts
 from binlogio_cli.dump.row_texts import RowTexts
 from binlogio_cli.dump.statement_text import (
     DELIMITER,
@@ -59,7 +58,7 @@ from binlogio_cli.quoting import bytes_literal, hexdump, identifier, safe, strin
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from binlogio._kernel.event_texts import EventTexts
+    from binlogio._kernel.event_texts import Session
     from binlogio._kernel.row_decoder import ImageText
     from binlogio.reader import BinlogReader
     from binlogio.rows.image import RowChange, RowImage
@@ -117,7 +116,8 @@ class TextDump:
         self._reader = reader
         self._options = style
         self._rows = RowTexts(typed_form if style.verbosity > 1 else plain_form, write)
-        self._context = PrintedContext()
+        self.session: Session | PlainSession = PlainSession()
+        self._context = PrintedContext(self.session)
         self._file = ""
         self._writer: EventWriter | None = None
 
@@ -131,20 +131,10 @@ class TextDump:
         """Return the kernel's event formatter; None if it does not support this style."""
         if not self._options.short and not self._options.hexdump:
             self._writer = EventWriter.of(self._reader, selection, self)
-        return self._writer
-
-    @property
-    def session(self) -> tuple[int | None, list[int]]:
-        """The last thread id and session variables in the output."""
-        with self._shared_context():
-            return self._context.thread_id, [*self._context.settings]
-
-    @session.setter
-    def session(self, state: tuple[int | None, list[int]]) -> None:
-        self._context.thread_id, settings = state
-        self._context.settings = [*settings]
         if self._writer is not None:
-            self._share_context(self._writer.kernel)
+            self.session = self._writer.kernel.session
+            self._context = PrintedContext(self.session)
+        return self._writer
 
     def time_text(self, seconds: int) -> bytes:
         """Return the timestamp of a header as text."""
@@ -170,10 +160,8 @@ class TextDump:
 
     def query_texts(self, event: QueryEvent) -> QueryTexts:
         """Return the end of a statement's title, and its settings."""
-        if self._writer is not None:
-            self._context.settings = self._writer.kernel.written_settings
-            if self._context.forgets_numbers():
-                self._writer.kernel.forget_queries()
+        if self._writer is not None and self._context.forgets_numbers():
+            self._writer.kernel.forget_queries()
         named = [] if event.header.flags & HeaderFlag.SUPPRESS_USE else self._context.use_setting(event.schema)
         settings = [*named, *self._context.variable_settings(event)]
         return QueryTexts(
@@ -198,9 +186,8 @@ class TextDump:
     def event(self, event: Any) -> Iterator[str | bytes]:
         """Yield the lines of one event."""
         if isinstance(event, _NEW_FILE):
-            self._context = PrintedContext()
-            if self._writer is not None:
-                self._writer.kernel.written_settings = self._context.settings
+            self.session.set(type(self.session)())  # type: ignore[arg-type]
+            self._context = PrintedContext(self.session)
         if not self._options.short and self._reader.rows_part.is_first:
             yield from self._head()
             yield from (f"{line}\n" for line in self._place(event))
@@ -251,7 +238,7 @@ class TextDump:
 
     def _body(self, event: Any) -> Iterator[str] | None:
         if isinstance(event, QueryEvent):
-            return self._query(event)
+            return self._statement(event)
         if isinstance(event, ExecuteLoadQueryEvent):
             return self._load(event)
         if isinstance(event, TableMapEvent):
@@ -279,10 +266,6 @@ class TextDump:
             ]
             yield f"# Primary Key({', '.join(parts)})"
 
-    def _query(self, event: QueryEvent) -> Iterator[str]:
-        with self._shared_context():
-            yield from self._statement(event)
-
     def _statement(self, event: QueryEvent) -> Iterator[str]:
         if not event.header.flags & HeaderFlag.SUPPRESS_USE:
             yield from self._context.use(event.schema)
@@ -292,26 +275,8 @@ class TextDump:
         yield sql_text(event.sql, client_collation(event))
         yield DELIMITER
 
-    @contextmanager
-    def _shared_context(self) -> Iterator[None]:
-        """Load the session state of the kernel before the block, and store the changed state after it."""
-        kernel, context = (None if self._writer is None else self._writer.kernel), self._context
-        if kernel is not None:
-            context.settings = kernel.written_settings
-            if kernel.thread_id >= 0:
-                context.thread_id = kernel.thread_id
-        yield
-        if kernel is not None:
-            self._share_context(kernel)
-
-    def _share_context(self, kernel: EventTexts) -> None:
-        thread_id = self._context.thread_id
-        kernel.thread_id = -1 if thread_id is None else thread_id
-        kernel.written_settings = self._context.settings
-
     def _load(self, event: ExecuteLoadQueryEvent) -> Iterator[str]:
-        with self._shared_context():
-            yield from self._context.use(event.schema)
+        yield from self._context.use(event.schema)
         yield sql_text(event.sql, client_collation(event))
         yield f"{DELIMITER} # file_id: {event.file_id}"
 
