@@ -18,10 +18,10 @@ SOURCES: Final = tuple(
     if path.suffix in (".py", ".pyi", ".pxd", ".pxi", ".pyx")
 )
 MOST_LINES: Final = {
-    "_kernel": 20_580, "archive": 11_485, "arrow": 1_100, "binlogio": 2_755, "cli": 10_120, "columnar": 7_100,
-    "events": 3_500, "format": 1_850, "gtid": 900, "replay": 12_900, "rows": 1_400, "schema": 8_400,
-    "selection": 1_400, "series": 1_900, "spark_datasource": 4_900, "storage": 3_200, "values": 3_900,
-    "writer": 13_500,
+    "_kernel": 20_580, "archive": 11_650, "arrow": 1_100, "binlogio": 2_755, "cli": 10_260, "columnar": 7_100,
+    "events": 3_500, "format": 1_850, "gtid": 900, "replay": 12_930, "rows": 1_400, "schema": 8_400,
+    "selection": 1_420, "series": 1_900, "spark_datasource": 4_900, "storage": 3_300, "values": 3_900,
+    "writer": 13_530,
 }  # fmt: skip
 SLACK: Final = 400  # lines that a package may be below its number
 LONG_FILE: Final = 900
