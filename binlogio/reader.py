@@ -6,17 +6,18 @@ Reads files in order and tracks the end of the last complete event group. `binlo
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from binlogio.big_rows import BigRows, RowsPart
 from binlogio.bounded_cache import BoundedCache
-from binlogio.constants import EventType
+from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, UnsupportedFeature, WriterStateError
 from binlogio.events import BinlogEvent, RowsEvent, codec_for
-from binlogio.events.base import EventHeader, ParseContext
+from binlogio.events.base import EventHeader, ParseContext, build_header
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio._kernel.event_texts import EventTexts
+    from binlogio._kernel.row_decoder import InverseGroups
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
@@ -133,7 +135,9 @@ class BinlogReader:
         self._framer: EventFramer | None = None
         self._log: LogFile | None = None
         self._begun: str | None = None  # the log whose DDL up to `start_offset` is already in the definitions
-        self._writer: EventTexts | None = None
+        self._writer: EventTexts | InverseGroups | None = None
+        self._splits_rows = False
+        self._writes_groups = False  # whether the text writer takes whole groups only
         self._source: GroupSource[WholeGroup] | None = None
         self._events = self._iterate()
 
@@ -151,9 +155,14 @@ class BinlogReader:
     def __next__(self) -> BinlogEvent:
         return next(self._events)
 
-    def texts(self, writer: EventTexts) -> Iterator[BinlogEvent | bytes | memoryview]:
-        """Return an iterator over the events in which groups and statements written by `writer` are text."""
-        self._writer = writer
+    def texts(
+        self, writer: EventTexts | InverseGroups, *, by_group: bool = False
+    ) -> Iterator[BinlogEvent | bytes | memoryview]:
+        """Return an iterator over the events in which groups and statements written by `writer` are text.
+
+        With `by_group`, it writes whole groups only.
+        """
+        self._writer, self._writes_groups = writer, by_group
         writer.chosen = self._chosen
         return self._events
 
@@ -164,6 +173,14 @@ class BinlogReader:
         """
         self._source = source
         return cast("Iterator[BinlogEvent | GroupT_co]", self._events)
+
+    def split_rows(self) -> None:
+        """Return a rows event of more than 8 MiB as several ones of whole rows, of which the last one has its flags.
+
+        So the event is never in memory as a whole. Its checksum is verified after the last one. Events inside payloads,
+        and those that the kernel does not read, are not split.
+        """
+        self._splits_rows = True
 
     def close(self) -> None:
         """Close the open file. The reader returns no more events."""
@@ -336,8 +353,10 @@ class BinlogReader:
         """The tables (`schema.table`) whose column names cannot be determined from the DDL, each with the reason."""
         return {dotted_name(*name): reason for name, reason in self._definitions.unnamed.items()}
 
-    def table_map(self, event: RowsEvent) -> TableMapEvent:
+    def table_map(self, event: RowsEvent | TableMapEvent) -> TableMapEvent:
         """Return the table map of a rows event, which must be the last event that the reader returned.
+
+        This and the methods below also take a table map instead, at any time.
 
         Raises:
             MissingTableMap: no table map before the event has its table id.
@@ -372,7 +391,7 @@ class BinlogReader:
         if self._writer is not None:
             self._writer.forget_tables()
 
-    def given_table(self, event: RowsEvent) -> TableDefinition | None:
+    def given_table(self, event: RowsEvent | TableMapEvent) -> TableDefinition | None:
         """Return the given definition of the table of a rows event; None if no definition of it was given.
 
         The event must be the last event that the reader returned.
@@ -380,7 +399,7 @@ class BinlogReader:
         table = self.table_map(event)
         return self._definitions.given(table.schema, table.table, self.context)
 
-    def logged_table(self, event: RowsEvent) -> ParsedTable | None:
+    def logged_table(self, event: RowsEvent | TableMapEvent) -> ParsedTable | None:
         """Return the definition of the table of a rows event from the DDL read so far; None if there is no such DDL.
 
         The event must be the last event that the reader returned.
@@ -397,7 +416,7 @@ class BinlogReader:
         """
         return self._definitions.describe(event, self.context)
 
-    def cascades(self, event: RowsEvent) -> tuple[Cascade, ...]:
+    def cascades(self, event: RowsEvent | TableMapEvent) -> tuple[Cascade, ...]:
         """Return the foreign keys by which a change of the event's table changes other tables.
 
         They come from the given definitions and from DDL in the log. The event must be the last event that the reader
@@ -579,15 +598,20 @@ class BinlogReader:
         if self._writer is None:
             return self._decoder.cut(framer, stop, by_group=self._choice is not None)
         place = self._tracker.place
-        if place is GroupPlace.OUTSIDE or (place is GroupPlace.TRANSACTION and self._is_chosen):
+        is_inside = place is GroupPlace.TRANSACTION and self._is_chosen and not self._writes_groups
+        if place is GroupPlace.OUTSIDE or is_inside:
             self._writer.inside = place is GroupPlace.TRANSACTION
             text = self._written(self._writer, framer, opened, stop)
             if text is not None:
                 return _Text(text)
-        return self._decoder.cut_one(framer, stop)
+        return (
+            self._decoder.cut(framer, stop, by_group=True)
+            if self._writes_groups
+            else self._decoder.cut_one(framer, stop)
+        )
 
     def _written(
-        self, writer: EventTexts, framer: EventFramer, opened: OpenedLog, stop: int | None
+        self, writer: EventTexts | InverseGroups, framer: EventFramer, opened: OpenedLog, stop: int | None
     ) -> bytes | memoryview | None:
         """Return the next text of the text writer; None if it cannot write the next event.
 
@@ -637,7 +661,7 @@ class BinlogReader:
                 if start is not None and framer.offset < start:
                     raise no_event_at(start, framer.offset, is_end=True)
                 return
-            if is_unwanted or start is not None or not (yield from self._big_rows(framer, opened, stop)):
+            if is_unwanted or start is not None or not (yield from self._in_parts(framer, opened, stop)):
                 opened.feed(framer)
 
     def _big_rows(self, framer: EventFramer, opened: OpenedLog, stop: int | None) -> Generator[BigRows, None, bool]:
@@ -655,6 +679,64 @@ class BinlogReader:
 
     def _known_plan(self, event: RowsEvent) -> TablePlan | None:
         return None if self._decoder.known_table_map(event.table_id) is None else self.plan(event)
+
+    def _in_parts(
+        self, framer: EventFramer, opened: OpenedLog, stop: int | None
+    ) -> Generator[BigRows | list[BinlogEvent], None, bool]:
+        """Yield a large rows event in parts, if they are wanted; return whether it was passed."""
+        if self._splits_rows:
+            return (yield from self._parts(framer, opened))
+        return (yield from self._big_rows(framer, opened, stop))
+
+    def _parts(self, framer: EventFramer, opened: OpenedLog) -> Generator[list[BinlogEvent], None, bool]:
+        """Yield the rows of a large, incomplete rows event as several events, in bounded memory.
+
+        Returns False, and yields nothing, if the event has to be read as a whole. If the log ends within it, the framer
+        is finished.
+        """
+        if not self._splits_rows or framer.announced <= _MOST_WHOLE:
+            return False
+        room = min(_PART_SIZE, framer.announced - CHECKSUM_SIZE) - framer.buffered
+        if room > 0:
+            framer.feed(opened.read_up_to(room))  # `opened.feed` would read more
+        if framer.buffered > framer.announced - CHECKSUM_SIZE:
+            return False
+        header, body = framer.peek()
+        table_map = None
+        if framer.is_of_usual_form and self._decoder.is_compiled and header.type_code in _PARTED:
+            table_map = self._decoder.known_table_map(int.from_bytes(body[:_TABLE_ID_SIZE], "little"))
+        if table_map is None:
+            return False
+        try:
+            event: Any = codec_for(header.type_code).parse(header, body, framer.context)
+            plan = self.plan(table_map)
+        except BinlogError:
+            return False
+        if event.column_count != len(plan.columns):
+            return False
+        from binlogio.rows.row_parts import row_parts  # noqa: PLC0415 - there may be no kernel
+
+        tail = CHECKSUM_SIZE if framer.context.has_checksum else 0
+        left = header.event_size - HEADER_SIZE - len(body) - tail
+        checksum = zlib.crc32(body, zlib.crc32(build_header(header, framer.context)))
+        unread = 0
+        del body
+
+        def read(count: int) -> bytes:
+            nonlocal checksum, unread
+            data = opened.read_up_to(count)
+            checksum, unread = zlib.crc32(data, checksum), unread + len(data)
+            return data
+
+        for one in row_parts(event, plan, read, left, _PART_SIZE):
+            event = None
+            yield [one]
+        stored = opened.read_up_to(tail) if unread == left else b""
+        if len(stored) < tail or unread < left:
+            framer.finish(skipped=unread + len(stored))
+        else:
+            framer.pass_summed(checksum, stored)
+        return True
 
     def _lists(
         self, framer: EventFramer, opened: OpenedLog, stop: int | None
@@ -704,6 +786,14 @@ GROUP_BOUNDARIES: Final = frozenset({
 
 _MOST_WRITTEN: Final = 1 << 20  # bytes that are buffered to write a group or a statement as a whole
 _MOST_OPENED: Final = 1 << 23  # uncompressed bytes of a payload that the kernel searches for DDL
+_MOST_WHOLE: Final = 1 << 23  # bytes of a rows event that is not split
+_PART_SIZE: Final = 1 << 20  # bytes of a part, at least
+_TABLE_ID_SIZE: Final = 6
+_PARTED: Final = frozenset({
+    EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT,
+    EventType.WRITE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1,
+    EventType.PARTIAL_UPDATE_ROWS_EVENT,
+})  # fmt: skip
 _FIRST_OFFSET: Final = 4  # the offset of the first event, after the magic number
 
 

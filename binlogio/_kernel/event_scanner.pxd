@@ -3,6 +3,7 @@
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t, uintptr_t
+from libc.string cimport memcmp
 
 from binlogio._kernel.base.cursor cimport u16, u24, u32
 from binlogio._kernel.primitives cimport Memory, ZstdContext
@@ -228,6 +229,15 @@ cdef bint read_group(Group* group, uint8_t code, const uint8_t* header, const ui
 cdef bint gtid_fields(GtidFields* fields, uint8_t code, const uint8_t* body, const uint8_t* end) noexcept nogil
 cdef int put_gtid(uint8_t* to, const Group* group) noexcept nogil
 cdef object gtid_of(const Group* group)
+
+cdef inline bint is_same_source(const Group* one, const Group* other) noexcept nogil:
+    """Return whether the GTIDs of two groups differ at most in their numbers."""
+    if one.kind != other.kind:
+        return False
+    if one.kind == MYSQL_GTID:
+        return (memcmp(one.uuid, other.uuid, 16) == 0 and one.tag_size == other.tag_size
+                and memcmp(one.tag, other.tag, one.tag_size) == 0)
+    return one.kind == NO_GTID or one.domain_id == other.domain_id and one.server_id == other.server_id
 
 cdef enum:
     GTID_SOURCES = 64  # number of sources for which a GtidChoice caches the last answer

@@ -1,14 +1,18 @@
 # cython: language_level=3
 """C declarations of `row_decoder`, by file."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 
 from binlogio._kernel.column_values cimport Column, Texts, Value
+from cpython.object cimport PyObject
+
 from binlogio._kernel.event_scanner cimport (
-    GTID_TEXT, EventScanner, ImagePlan, Layout, Operation, Plan, RowsEvent, SourceText,
+    GTID_TEXT, EventScanner, Group, GroupFilter, ImagePlan, Layout, Operation, Plan, RowsEvent, SourceText,
 )
 from binlogio._kernel.json_documents cimport JsonPatcher
 from binlogio._kernel.primitives cimport Memory
+from binlogio._kernel.scan.cursor cimport Frame
+from binlogio._kernel.scan.groups cimport GroupState
 
 # ------------------------------------------------------------------------------------------- read/metadata_columns.pxi
 
@@ -164,11 +168,17 @@ cdef class ImageText:
 
 # ------------------------------------------------------------------------------------------------ read/inverse_sql.pxi
 
+cdef enum ConditionForm:  # as binlogio.replay.targets.mysql.values.ConditionForm
+    C_LITERAL = 0
+    C_TEXT = 1
+    C_FLOAT = 2
+    C_DOCUMENT = 3
+
 cdef struct InverseColumn:
     Piece assignment, condition  # the text before a value in SET, and in WHERE of a column of the key
     Piece is_null, before, after  # conditions that a column has a value: NULL; the texts around another
-    bint is_compared  # by these texts; of others the condition depends on the value
-    bint is_text  # the literal is without the introducer of its character set there
+    int form  # a ConditionForm
+    Piece[2] zeros  # conditions that a column has the value 0.0 or -0.0
     bint is_key
     bint is_written  # a column of INSERT and UPDATE
     bint is_filled  # set by each UPDATE, because the server may fill it
@@ -190,8 +200,8 @@ cdef class InverseSql:
     cdef const uint8_t** then  # values of the row before the change
     cdef const uint8_t** now
     cdef uint8_t* changed
-    cdef Piece insert, update, remove, end, introducer
-    cdef Memory texts, out, row, starts
+    cdef Piece insert, update, remove, end
+    cdef Memory texts, own, out, row, starts  # `out` is `own` unless a group is reversed
     cdef Piece _keep(self, bytes text)
     cdef int _piece(self, Memory out, Piece* piece) except -1 nogil
     cdef int64_t _rows(self, int operation, const uint8_t* present, const uint8_t* present_after, const uint8_t* data,
@@ -200,7 +210,73 @@ cdef class InverseSql:
     cdef int _update_row(self) except -1 nogil
     cdef int _where(self, bint all_columns) except -1 nogil
     cdef int _is_unchanged(self, int32_t column) except -1 nogil
+    cdef int _float(self, InverseColumn* found, const uint8_t* p, int width) except -1 nogil
     cdef int _differs(self, int32_t column) except -1 nogil
     cdef int _are_values(self, const uint8_t** pointers) except -1 nogil
     cdef bint _has_invalid_member(self) noexcept nogil
     cdef int _literal(self, Memory out, int32_t column, const uint8_t* p) except -1 nogil
+
+# --------------------------------------------------------------------------------------------- read/inverse_groups.pxi
+
+cdef struct GroupChange:
+    # A rows event of the current group.
+    RowsEvent rows
+    const uint8_t* head
+    const uint8_t* map_head  # its table map
+    PyObject* inverse  # its InverseRows
+    int64_t count  # rows, after it was reversed
+
+cdef struct StatementMap:
+    # A table map of the current statement.
+    uint64_t table_id
+    const uint8_t* head
+    PyObject* table  # its InverseTable
+
+
+cdef class InverseRows:
+    cdef readonly object step
+    cdef readonly int64_t rows, events  # in the last text
+    cdef InverseSql sql
+    cdef bint cascades, is_minimal, spare_bits
+    cdef ImagePlan plan
+    cdef bytes begin, table_map, head, xid
+    cdef int flags, footer
+    cdef int32_t columns
+    cdef Memory pointers, changed
+
+
+cdef class InverseGroups:
+    cdef object resolve, accepts
+    cdef Memory out, changes, starts, sizes, places
+    cdef dict begins
+    cdef object tables
+    cdef list slots
+    cdef StatementMap[64] maps
+    cdef int map_count
+    cdef Group last  # the group with the last GTID
+    cdef bint last_wanted
+    cdef uint8_t[256] taken
+    cdef readonly list gtids  # source, first number, end, and whether the groups are selected
+    cdef readonly list found  # each InverseRows with events in the last text
+    cdef readonly int64_t filtered  # groups that are not selected
+    cdef public bytes prefix  # in SQL: the comment before the offsets of a group
+    cdef public int64_t first, end
+    cdef public GroupFilter chosen
+    cdef public bint inside
+    cdef readonly uint32_t position_shift
+    cdef readonly int64_t at
+    cdef readonly bint needs_data
+    cdef bint _begins(self, const Frame* frame, Group* group) except -1
+    cdef int _keep_gtid(self, const Group* group, bint wanted) except -1
+    cdef bint _take(self, const Frame* frame, int64_t offset, const GroupState* state, bint wanted) except -1
+    cdef bint _accepts(self, const uint8_t* context, int64_t size) except -1
+    cdef bint _map(self, const Frame* frame) except -1
+    cdef bint _change(self, const Frame* frame, int64_t offset) except -1
+    cdef bint _reverse(self, int64_t start, int64_t end) except -1
+    cdef int64_t _sql(self, InverseRows inverse, GroupChange* change) except -2
+    cdef int _frame(self, bytes frame, const uint8_t* head) except -1
+    cdef int64_t _frames(self, InverseRows inverse, GroupChange* change) except -2
+    cdef int64_t _begin_event(self, InverseRows inverse, GroupChange* change) except -1
+    cdef int _end_event(self, InverseRows inverse, GroupChange* change, int64_t at, const uint8_t* changed,
+                        bint is_last) except -1
+    cdef int _minimal(self, InverseRows inverse, const uint8_t** then, const uint8_t* changed) except -1

@@ -1,8 +1,8 @@
-from collections.abc import Callable, Collection, Container, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from typing import Any, TypeAlias
 
 from binlogio._kernel.column_values import Column
-from binlogio._kernel.event_scanner import EventScanner, ImagePlan
+from binlogio._kernel.event_scanner import EventScanner, GroupFilter, ImagePlan
 from binlogio._kernel.primitives import Characters, Memory
 from binlogio.events.table_map import TableMapEvent
 
@@ -277,7 +277,69 @@ class GroupRecords(EventWalk):
     def pass_to(self, end_pos: int) -> None: ...
     def finish(self) -> None: ...
 
-InverseColumn: TypeAlias = tuple[tuple[bytes, bytes, bytes], tuple[bytes, bytes, bool] | None, bool, bool, bool, bool]
+InverseColumn: TypeAlias = tuple[
+    tuple[bytes, bytes, bytes], tuple[bytes, bytes], int, tuple[bytes, ...], bool, bool, bool, bool
+]
+
+class InverseRows:
+    step: Any
+    rows: int
+    events: int
+    def __init__(
+        self,
+        step: object,
+        sql: InverseSql | None = ...,
+        *,
+        cascades: bool = ...,
+        plan: ImagePlan | None = ...,
+        begin: bytes = ...,
+        table_map: bytes = ...,
+        head: bytes = ...,
+        xid: bytes = ...,
+        footer: int = ...,
+        flags: int = ...,
+        is_minimal: bool = ...,
+        spare_bits: bool = ...,
+    ) -> None: ...
+
+class InverseGroups:
+    codes: tuple[int, ...]
+    in_statement: bool
+    gtids: list[tuple[tuple[bytes, str] | tuple[int, int], int, int, bool]]
+    found: list[InverseRows]
+    filtered: int
+    group_sizes: bytes
+    row_places: bytes
+    prefix: bytes
+    first: int
+    end: int
+    chosen: GroupFilter | None
+    inside: bool
+    position_shift: int
+    at: int
+    needs_data: bool
+    def __init__(
+        self,
+        *,
+        resolve: Callable[[bytes, int, bytes], InverseRows | None],
+        accepts: Callable[[bytes], bool],
+    ) -> None: ...
+    def set_codes(self, codes: Iterable[int]) -> None: ...
+    def forget_tables(self) -> None: ...
+    def cut(
+        self,
+        data: bytes | bytearray,
+        at: int,
+        offset: int,
+        stop: int,
+        inner: int,
+        most: int,
+        checksum: bool,
+        verify: bool,
+        shift: int,
+        by_group: bool = ...,
+        /,
+    ) -> list[bytes | memoryview]: ...
 
 class InverseSql:
     def __init__(
@@ -287,7 +349,6 @@ class InverseSql:
         key: Sequence[int],
         heads: tuple[bytes, bytes, bytes, bytes],
         most: int,
-        introducer: bytes,
         *,
         compares: bool,
         is_mariadb: bool,

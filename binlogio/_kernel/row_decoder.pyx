@@ -3,7 +3,7 @@
 
     read/table_batch.pxi        records of one table; read/windows.pxi: of a file, window by window
     read/mixed_batch.pxi        records of all tables, with images as JSON text (read/image_text.pxi)
-    read/inverse_sql.pxi        SQL that reverses row changes (flashback)
+    read/inverse_sql.pxi        SQL that reverses row changes (flashback); read/inverse_groups.pxi: of whole groups
     read/metadata_columns.pxi   metadata columns of all records; read/json_columns.pxi: JSON diffs
     read/arrow_arrays.pxi       the Arrow C data interface (read/arrow_nodes.pxi)
     read/event_walk.pxi         the events of a log one by one; read/event_records.pxi and
@@ -19,6 +19,7 @@ include "read/table_batch.pxi"
 include "read/windows.pxi"
 include "read/image_text.pxi"
 include "read/inverse_sql.pxi"
+include "read/inverse_groups.pxi"
 include "read/mixed_batch.pxi"
 include "read/arrow_arrays.pxi"
 include "read/arrow_nodes.pxi"

@@ -196,7 +196,7 @@ def copy_logs(
     copier = LogCopier(target, options, logs)
     copier.check_sources(keyring, ignore_missing_logs=ignore_missing_logs)
     for log in logs:
-        with closing(LogEvents(log, read_options, keyring)) as events:
+        with closing(LogEvents(log, read_options, keyring, in_pieces=True)) as events:
             if not copier.copy(events, watch):
                 break
     copier.finish()
@@ -254,8 +254,9 @@ class LogCopier:
         self.begin_source(events)
         for batch in events.batches():
             is_wanted = self.take(batch)
-            self.summary.bytes_read += len(batch.data)
-            watch(events.name, batch.offset + len(batch.data))
+            size = int(batch.starts[-1]) + int(batch.sizes[-1])
+            self.summary.bytes_read += size
+            watch(events.name, batch.offset + size)
             if not is_wanted:
                 self._leave_source()
                 return False
@@ -634,14 +635,22 @@ class LogCopier:
         start = int(batch.starts[first])
         end = int(batch.starts[stop - 1]) + int(batch.sizes[stop - 1])
         is_placed = batch.is_placed and batch.offset + start == log.size and not self._clock_shift
-        log.append(batch.data[start:end], is_placed=is_placed)
+        if batch.body is not None:
+            log.append_large(batch.data[:HEADER_SIZE], batch.body, int(batch.sizes[0]), is_placed=is_placed)
+        else:
+            log.append(batch.data[start:end], is_placed=is_placed)
 
     def _edit(self, batch: EventBatch, first: int, stop: int) -> None:
         group, has_checksum, data = self._group, self._has_checksum, batch.data
         if group is None:
             return
         for start, size in zip(batch.starts[first:stop].tolist(), batch.sizes[first:stop].tolist(), strict=True):
+            if batch.body is not None:
+                for part in self._editor.parts(batch.data, batch.body, int(size)):
+                    group.append(part)
+                continue
             event = bare_event(data, start, size, has_checksum)
+            self._editor.note(event)
             if not group.count:
                 self._rest_offset = batch.offset + start + size
             group.append(event if group.count else self._with_clock(event))

@@ -9,6 +9,7 @@ events are framed one by one in Python.
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from binlogio.constants import (
     EVENT_SIZE_BYTES,
     GROUP_STARTS,
     HEADER_SIZE,
+    TYPE_CODE_AT,
     EventType,
 )
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
@@ -37,15 +39,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from binlogio.events.base import ParseContext
+    from binlogio.events.base import EventHeader, ParseContext
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
+    from binlogio.storage.windows import Window
 
 BEGINS: Final = 1
 ENDS: Final = 2
 IS_OUTSIDE: Final = 4
 _LOW_BITS: Final = 0xFFFFFFFF
 _SIZE_AND_POSITION: Final = 2  # u32 fields of a header
+_MOST_WHOLE: Final = 1 << 23  # bytes of an event that is not read in pieces
+_FIELDS: Final = 16  # bytes of a body that decide where its group ends
+_IN_PIECES: Final = frozenset({
+    EventType.TRANSACTION_PAYLOAD_EVENT, EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT,
+    EventType.DELETE_ROWS_EVENT, EventType.PARTIAL_UPDATE_ROWS_EVENT, EventType.WRITE_ROWS_EVENT_V1,
+    EventType.UPDATE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1,
+})  # fmt: skip
 _MOST_LEFT: Final = 1 << 17  # bytes of an incomplete group that are moved to the next batch
 
 
@@ -65,6 +75,8 @@ class EventBatch(NamedTuple):
     edges: NDArray[np.uint8]
     is_placed: bool
     """Each log_pos matches the event's place in the log, or is 0, as MariaDB writes it inside groups since 11.4."""
+    body: LargeBody | None = None
+    """The body of the only event, of which `data` has the beginning; None: `data` has all events as a whole."""
 
     def event(self, number: int) -> bytes:
         """Return a copy of the bytes of the event with this index."""
@@ -84,11 +96,44 @@ class EventBatch(NamedTuple):
         return EventBatch(self.data[start:], self.offset + start, *parts, self.is_placed)
 
 
+class LargeBody:
+    """The body of a large event, which can be iterated over once, in pieces that are valid until the next one.
+
+    `checksum` is then that of the bytes, `stored` the checksum field.
+    """
+
+    def __init__(self, window: Window, size: int, checksum_size: int) -> None:
+        self.checksum = zlib.crc32(window.view[:HEADER_SIZE])
+        self.stored = b""
+        self._window = window
+        self._left = size - HEADER_SIZE - checksum_size
+        self._checksum_size = checksum_size
+        window.take(HEADER_SIZE)
+
+    def __iter__(self) -> Iterator[memoryview]:
+        window = self._window
+        while self._left:
+            window.fill()
+            piece = window.view[: self._left]
+            if not piece:
+                raise OSError("the log became shorter while it was read")
+            self.checksum = zlib.crc32(piece, self.checksum)
+            self._left -= len(piece)
+            window.take(len(piece))
+            yield piece
+        if not self.stored:
+            window.fill(self._checksum_size)
+            self.stored = bytes(window.view[: self._checksum_size])
+            window.take(self._checksum_size)
+
+
 class LogEvents:
     """Reads the events of one log. Close it after use.
 
     `head` is the format description as bytes, `description` the parsed event. `torn_tail` and `is_open` (the log ends
     in the middle of a group) are final when all batches have been read.
+
+    With `in_pieces`, rows events and compressed transactions of more than 8 MiB are batches with a `LargeBody`.
 
     Raises:
         OSError: the log cannot be read.
@@ -97,9 +142,15 @@ class LogEvents:
     """
 
     def __init__(
-        self, log: LogFile, options: ReadOptions = DEFAULT_READ_OPTIONS, keyring: Keyring | None = None
+        self,
+        log: LogFile,
+        options: ReadOptions = DEFAULT_READ_OPTIONS,
+        keyring: Keyring | None = None,
+        *,
+        in_pieces: bool = False,
     ) -> None:
         self.name = log.name  # in messages
+        self._in_pieces = in_pieces
         self._opened = log.open(keyring)
         framer = EventFramer(
             verify_checksum=options.verify_checksum,
@@ -193,6 +244,13 @@ class LogEvents:
         while True:
             if is_quick and self._stream.has_headers:
                 yield from self._indexed()
+            large = self._large() if self._in_pieces else None
+            if large is not None and large.body is not None:
+                yield large
+                for _ in large.body:
+                    pass
+                self._stream.framer.pass_summed(large.body.checksum, large.body.stored)
+                continue
             frame = self._stream.frame()
             if frame is None:
                 return
@@ -238,24 +296,45 @@ class LogEvents:
             if is_cut:  # read the rest of the incomplete group together with its start
                 window.fill(window.held + 1)
 
+    def _large(self) -> EventBatch | None:
+        """Return the large event at the start of the window; None if there is none that is read in pieces."""
+        stream, window = self._stream, self._stream.window
+        if stream.framer.decrypts or not self._opened.seekable or not window.fill(HEADER_SIZE):
+            return None
+        size = int.from_bytes(window.view[EVENT_SIZE_BYTES], "little")
+        if stream.offset != window.offset or size <= _MOST_WHOLE or window.view[TYPE_CODE_AT] not in _IN_PIECES:
+            return None
+        if size > stream.left() or not window.fill(HEADER_SIZE + _FIELDS):
+            return None
+        data = window.view[: HEADER_SIZE + _FIELDS].tobytes()
+        framer = stream.framer_here()
+        framer.feed(data[:HEADER_SIZE])
+        framer.next_frame()  # checks the size and the position
+        header, _ = framer.peek()
+        body = LargeBody(window, size, CHECKSUM_SIZE if framer.context.has_checksum else 0)
+        return self._batch_of(header, bytearray(data), data[HEADER_SIZE:], body)
+
     def _single(self, frame: EventFrame) -> EventBatch:
+        """Return a batch of one event."""
+        if frame.header.type_code in GROUP_STARTS:  # without its GTID, a group cannot be copied
+            codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
+        return self._batch_of(frame.header, bytearray(raw_of(frame)), frame.body)
+
+    def _batch_of(self, header: EventHeader, raw: bytearray, body: bytes, large: LargeBody | None = None) -> EventBatch:
         """Return a batch of one event; its group is tracked in Python."""
-        raw = bytearray(raw_of(frame))
-        tracker = self._tracker
+        tracker, code, size = self._tracker, header.type_code, header.event_size
         tracker.resume(_PLACES[self._place])
-        code = frame.header.type_code
-        if code in GROUP_STARTS:  # without its GTID, a group cannot be copied
-            codec_for(code).parse(frame.header, frame.body, frame.context)
-        self._place = _PLACES.index(tracker.take_body(code, frame.body, frame.context))
+        self._place = _PLACES.index(tracker.take_body(code, body, self.context))
         edges = BEGINS * tracker.starts_group + ENDS * tracker.ends_group + IS_OUTSIDE * tracker.is_outside
         return EventBatch(
             data=memoryview(raw),
-            offset=frame.header.offset,
+            offset=header.offset,
             starts=np.zeros(1, np.int64),
-            sizes=np.array([len(raw)], np.uint32),
+            sizes=np.array([size], np.uint32),
             codes=np.array([code], np.uint8),
             edges=np.array([edges], np.uint8),
-            is_placed=frame.header.log_pos in (0, (frame.header.offset + len(raw)) & _LOW_BITS),
+            is_placed=header.log_pos in (0, (header.offset + size) & _LOW_BITS),
+            body=large,
         )
 
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from binlogio._kernel.event_scanner import EditedTable, WholeGroupEditor
+    from binlogio.archive.event_batches import LargeBody
     from binlogio.events import BinlogEvent, RowsEvent
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.events.table_map import TableMapEvent
@@ -216,6 +217,7 @@ class GroupEditor:
         self._offset = 0  # of the event that is edited
         self._context = DEFAULT_CONTEXT
         self._builder: LogBuilder | None = None
+        self._maps: dict[bytes, bytes] = {}
 
     def begin_log(self, name: str, description: FormatDescriptionEvent) -> None:
         """Begin the next source log, and set its format.
@@ -285,6 +287,36 @@ class GroupEditor:
             whole = frames
         has_gtid = has_start and first[TYPE_CODE_AT] in GTIDS
         return EditedGroup(frames=whole, is_empty=is_empty, has_gtid=has_gtid, dropped=editing.dropped)
+
+    def note(self, event: bytes) -> None:
+        """Remember the table maps of the group that is read, for `parts`; call it for each of its bare events."""
+        if event[TYPE_CODE_AT] == _TABLE_MAP:
+            self._maps[event[_TABLE_ID]] = event
+        elif event[TYPE_CODE_AT] not in _OPERATIONS:
+            self._maps.clear()
+
+    def parts(self, data: memoryview, body: LargeBody, size: int) -> Iterator[bytes]:
+        """Yield a large event of `size` bytes, which begins with `data`, as bare events: the rows of it in parts."""
+        header = bytes(data[:HEADER_SIZE])
+        pieces = map(bytes, body)
+        first = next(pieces, b"")
+        size -= CHECKSUM_SIZE if self._has_checksum else 0
+        table = self._maps.get(first[:6]) if self._selects and is_compiled() else None
+        if table is not None and header[TYPE_CODE_AT] in _OPERATIONS:
+            from binlogio.rows.row_parts import row_parts  # noqa: PLC0415 - there may be no kernel
+
+            event: RowsEvent = parse_bare(with_size(header, HEADER_SIZE + len(first)) + first, self._context)
+            plan = self._definitions.plan(parse_bare(table, self._context), self._context)
+            if len(plan.columns) == event.column_count:
+                left = size - HEADER_SIZE - len(first)
+                start = first[: len(first) - len(event.images)]
+                for one in row_parts(event, plan, lambda _: next(pieces, b""), left):
+                    head = with_size(header, HEADER_SIZE + len(start) + len(one.images))
+                    frame = b"".join((head, start[:6], one.flags.to_bytes(2, "little"), start[8:], one.images))
+                    del one
+                    yield frame
+                return
+        yield b"".join((with_size(header, size), first, *pieces))
 
     @property
     def follows_ddl(self) -> bool:
@@ -420,6 +452,10 @@ class GroupEditor:
         chosen = rows.of(parsed, plan)
         if chosen is None or chosen is parsed:
             return None if chosen is None else event
+        from binlogio.replay.row_changes import has_quick_frame, rows_frame_of  # noqa: PLC0415 - for a condition only
+
+        if has_quick_frame(chosen) and not chosen.header.flags:
+            return rows_frame_of(chosen, chosen.table_id)
         return encode_bare(chosen, self._context)
 
     def _wants_operation(self, code: int) -> bool:
@@ -599,9 +635,10 @@ def bare_event(data: memoryview, start: int, size: int, has_checksum: bool) -> b
     return b"".join((data[start : start + 9], size.to_bytes(4, "little"), data[start + 13 : start + size]))
 
 
-def with_size(event: bytes) -> bytes:
-    """Return a bare event whose header has the event's actual size."""
-    return event[: EVENT_SIZE_BYTES.start] + len(event).to_bytes(4, "little") + event[EVENT_SIZE_BYTES.stop :]
+def with_size(event: bytes, size: int | None = None) -> bytes:
+    """Return a bare event, or its beginning, whose header has `size` or else the actual size."""
+    size = len(event) if size is None else size
+    return event[: EVENT_SIZE_BYTES.start] + size.to_bytes(4, "little") + event[EVENT_SIZE_BYTES.stop :]
 
 
 def parse_bare(event: bytes, context: ParseContext, offset: int = 0) -> Any:

@@ -9,11 +9,12 @@ temporary names, and `LogIndex` publishes them. An existing file is replaced onl
 from __future__ import annotations
 
 import os
+import zlib
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES
+from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES
 from binlogio.errors import WriterStateError
 from binlogio.format.encoder import stamp
 from binlogio.implementation import is_compiled
@@ -36,6 +37,7 @@ from binlogio.writer.log.log_builder import frames_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from binlogio.archive.event_batches import LargeBody
     from binlogio.writer.log.encrypted_storage import LogCipher
 
 _PIECE_SIZE: Final = 1 << 20
@@ -75,11 +77,31 @@ class NewLog:
             place_events(events, self.size, has_checksum=self.has_checksum)
         self.write(events)
 
+    def append_large(self, header: memoryview, body: LargeBody, size: int, *, is_placed: bool) -> None:
+        """Append an event of `size` bytes, of which the body is read; the log has checksums as its source has.
+
+        With `is_placed`, it already has the right position and checksum.
+        """
+        placed = bytearray(header)
+        if not is_placed:
+            placed[LOG_POS_BYTES] = ((self.size + size) & 0xFFFFFFFF).to_bytes(4, "little")
+        checksum = zlib.crc32(placed)
+        self.write(placed)
+        for piece in body:
+            if not is_placed:
+                checksum = zlib.crc32(piece, checksum)
+            self.write(piece)
+        self.write(body.stored if is_placed or not self.has_checksum else checksum.to_bytes(CHECKSUM_SIZE, "little"))
+
     def append_bare(self, frames: Iterable[bytes]) -> None:
         """Append bare events: positions and, if the log has them, checksums are added."""
         waiting, before = self._waiting, len(self._waiting)
         for frame in frames:
-            if self.has_checksum:
+            if len(frame) >= _PIECE_SIZE:
+                self.size += len(waiting) - before
+                self._append_one(memoryview(frame))
+                waiting, before = self._waiting, 0
+            elif self.has_checksum:
                 waiting += frame[: EVENT_SIZE_BYTES.start]
                 waiting += (len(frame) + CHECKSUM_SIZE).to_bytes(4, "little")
                 waiting += frame[EVENT_SIZE_BYTES.stop :]
@@ -91,6 +113,18 @@ class NewLog:
                 self._write_waiting()
                 waiting, before = self._waiting, 0
         self.size += len(waiting) - before
+
+    def _append_one(self, frame: memoryview) -> None:
+        """Append a large bare event, without a copy of it."""
+        self._write_waiting()
+        head = bytearray(frame[:HEADER_SIZE])
+        size = len(frame) + (CHECKSUM_SIZE if self.has_checksum else 0)
+        head[EVENT_SIZE_BYTES] = size.to_bytes(4, "little")
+        head[LOG_POS_BYTES] = ((self.size + size) & 0xFFFFFFFF).to_bytes(4, "little")
+        self.write(head)
+        self.write(frame[HEADER_SIZE:])
+        if self.has_checksum:
+            self.write(zlib.crc32(frame[HEADER_SIZE:], zlib.crc32(head)).to_bytes(CHECKSUM_SIZE, "little"))
 
     def _write_waiting(self) -> None:
         """Write the buffered bare events, with positions and checksums."""

@@ -375,7 +375,7 @@ class WalkDecoder(Decoder):
         elif isinstance(event, RowsEvent) and event.ends_statement:
             self._walk.end_statement()
 
-    def table_map(self, event: RowsEvent) -> TableMapEvent:
+    def table_map(self, event: RowsEvent | TableMapEvent) -> TableMapEvent:
         """Return the table map of a rows event. Raises as `Decoder.table_map`."""
         found = self._walk.mapped_table(event.table_id)
         if found is None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.python_events import EventCutter
+    from binlogio._kernel.row_decoder import InverseGroups
 
 Decompress = Callable[[bytes, int], Iterator[bytes]]
 """Returns the plain bytes of a zstd stream in chunks; the second argument is their announced number."""
@@ -105,7 +106,9 @@ class Decoder:
         is_set = self._is_set_to(framer.context)
         return framer.cut_events(self._cutter, stop, 1) if is_set and self._cutter is not None else []
 
-    def write(self, framer: EventFramer, stop: int | None, writer: EventTexts) -> bytes | memoryview | None:
+    def write(
+        self, framer: EventFramer, stop: int | None, writer: EventTexts | InverseGroups
+    ) -> bytes | memoryview | None:
         """Return the text of the next complete groups, or complete statements of a group, that begin before `stop`.
 
         Returns None if `writer` cannot write the next one, or does not know the statement that the next event is in.
@@ -158,12 +161,14 @@ class Decoder:
         """Return the table map with this id for the next rows event; None if the statement has no such table map."""
         return None if self._statement_ended else self._table_maps.get(table_id)
 
-    def table_map(self, event: RowsEvent) -> TableMapEvent:
-        """Return the table map that a rows event of the current statement refers to.
+    def table_map(self, event: RowsEvent | TableMapEvent) -> TableMapEvent:
+        """Return the table map that a rows event of the current statement refers to; a table map is its own.
 
         Raises:
             MissingTableMap: the statement has no such table map; the reader may have started inside a statement.
         """
+        if isinstance(event, TableMapEvent):
+            return event
         found = self._table_maps.get(event.table_id)
         if found is None:
             raise MissingTableMap(

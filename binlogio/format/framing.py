@@ -219,6 +219,24 @@ class EventFramer:
             self._at = 0
         self._buffer += data
 
+    def peek(self) -> tuple[EventHeader, bytes]:
+        """Return the header and the body, as far as it was fed, of the incomplete event."""
+        return self._peek_header(), bytes(self._buffer[self._at + self.context.header_size :])
+
+    def pass_summed(self, checksum: int, stored: bytes) -> None:
+        """Verify the checksum of the incomplete event, whose other bytes were read elsewhere, and pass it.
+
+        Raises:
+            ChecksumMismatch: the stored checksum differs.
+        """
+        header = self._peek_header()
+        expected = int.from_bytes(stored, "little")
+        if self.context.has_checksum and self._verify_checksum and checksum != expected:
+            raise ChecksumMismatch(
+                offset=self._offset, expected=expected, actual=checksum, event_type=event_name(header.type_code)
+            )
+        self.pass_event(header)
+
     def finish(self, skipped: int = 0) -> None:
         """Mark the end of the stream. `skipped` is the number of bytes of the last event that were not fed."""
         self._finished = True
@@ -283,7 +301,7 @@ class EventFramer:
         return replace(frame, header=replace(frame.header, offset=self._payload_at, inner=self._inner - 1))
 
     @property
-    def _is_of_usual_form(self) -> bool:
+    def is_of_usual_form(self) -> bool:
         """True if the kernel can cut events out of the buffer."""
         if self._decrypt is not None or self._needs_magic or self._needs_description:
             return False
@@ -297,7 +315,7 @@ class EventFramer:
         They end before the first event that the kernel cannot process; `next_frame` returns this event. With
         `by_group`, they end before the next GTID event. With `keep`, the bytes of the events are stored in `cut`.
         """
-        if not self._is_of_usual_form:
+        if not self.is_of_usual_form:
             return []
         before = self._at
         events = cutter.cut(
@@ -332,7 +350,7 @@ class EventFramer:
         `follow` is called with the type code and the body of each skipped event that may contain DDL. `inside` is True
         if the next event is in the middle of a skipped group.
         """
-        if not self._is_of_usual_form:
+        if not self.is_of_usual_form:
             return inside
         is_inside = chosen.skip(
             self._buffer,
@@ -356,7 +374,7 @@ class EventFramer:
     @property
     def big_header(self) -> EventHeader | None:
         """The header of the next event, if it is big, incomplete, and in the form of current servers."""
-        is_big = self._is_of_usual_form and self._payload_at is None and self.announced > BIG_EVENT_SIZE
+        is_big = self.is_of_usual_form and self._payload_at is None and self.announced > BIG_EVENT_SIZE
         return self._peek_header() if is_big else None
 
     def pass_event(self, header: EventHeader) -> None:

@@ -15,6 +15,7 @@ from binlogio.rows.plan import TablePlan
 
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
+    from binlogio.events.table_map import TableMapEvent
     from binlogio.reader import BinlogReader
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.definition import TableDefinition
@@ -47,8 +48,8 @@ class KeySource:
         """Return a key source with the same options for the events of another reader."""
         return KeySource(reader, needs_names=self._needs_names, tells_generated=self._tells_generated)
 
-    def plan(self, event: RowsEvent) -> TablePlan:
-        """Return the plan of a rows event, which must be the last event that the reader returned.
+    def plan(self, event: RowsEvent | TableMapEvent) -> TablePlan:
+        """Return the plan of a rows event, which must be the last event that the reader returned, or of a table map.
 
         Raises:
             ReplayError: the column names are unknown, or SQL cannot change the table.

@@ -117,7 +117,16 @@ class Bounds:
     given: Position | None = None
     numbers: Mapping[str, int] = field(default_factory=dict)
 
+    def within(self, path: str) -> tuple[int, int]:
+        """Return the offsets between which the groups of a log begin."""
+        number = self.numbers.get(path, 0)
+        first = 0 if number > self.start.number else self.start.offset if number == self.start.number else _NO_OFFSET
+        if self.stop is None or number < self.stop.number:
+            return first, _NO_OFFSET
+        return first, self.stop.offset if number == self.stop.number else 0
 
+
+_NO_OFFSET: Final = 1 << 62
 EVERY_PLACE: Final = Bounds()
 
 
@@ -502,8 +511,6 @@ def unknown_names(logs: Sequence[LogFile], keyring: Keyring | None, names: Table
         decoder = Decoder(decompress=decompress_zstd, only=(*_DECODED, *_NAMING))
         try:
             for event in skipped_events(log, keyring, _NAMING):
-                if not (databases or tables):
-                    return None
                 if event.starts_group or _is_known(event, bodies):
                     continue
                 for one in decoder.decode(event.frame):
@@ -517,6 +524,8 @@ def unknown_names(logs: Sequence[LogFile], keyring: Keyring | None, names: Table
                         named = globs_of_statement(tables, one.schema, text)
                         tables = [glob for glob in tables if glob not in named]
                         databases = unnamed_schemas(databases, one.schema, text)
+                if not (databases or tables):
+                    return None
         except BinlogError:
             return None
     if databases:

@@ -12,6 +12,7 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.replay.filters import EVERYTHING, NamedStatement, ReplayFilter
 from binlogio.replay.progress import UNKNOWN_LOG, KeptLog
 from binlogio.replay.raw_groups import RawGroup
+from binlogio.schema.ddl.statements import SEQUENCE_COLUMNS
 from binlogio.storage.spill_file import TemporaryFile
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ SPILLED_HEADER: Final = Struct("<IIIIHq")
 NEEDS_ROW_FORMAT: Final = "the source needs binlog_format=ROW"
 _NO_CASCADE: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.USE_SQL_FOREIGN_KEY)
 _SHOWN_TEXT: Final = 80
+_SEQUENCE: Final = tuple(column.name for column in SEQUENCE_COLUMNS)
 
 
 NO_CLOCK: Final = 0
@@ -75,8 +77,8 @@ class SpilledEvent:
         Raises:
             OSError: the temporary file cannot be read.
         """
-        data = self.file.read(self.start, SPILLED_HEADER.size + self.size)
-        timestamp, server_id, event_size, log_pos, flags, inner = SPILLED_HEADER.unpack_from(data)
+        data = self.file.read(self.start, SPILLED_HEADER.size)
+        timestamp, server_id, event_size, log_pos, flags, inner = SPILLED_HEADER.unpack(data)
         header = replace(
             self.head.header,
             timestamp=timestamp,
@@ -87,7 +89,8 @@ class SpilledEvent:
             offset=self.offset,
             inner=None if inner < 0 else inner,
         )
-        return replace(self.head, images=data[SPILLED_HEADER.size :], header=header)
+        images = self.file.read(self.start + SPILLED_HEADER.size, self.size)
+        return replace(self.head, images=images, header=header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,11 @@ class RowsStep:
     def tables(self) -> frozenset[tuple[str, str]]:
         """Schema and name of the table in the target."""
         return frozenset({(self.table_map.schema, self.table_map.table)})
+
+    @property
+    def is_of_sequence(self) -> bool:
+        """True if the table is a sequence of MariaDB."""
+        return self.plan is not None and tuple(column.name for column in self.plan.columns) == _SEQUENCE
 
     @property
     def ended_statements(self) -> int:

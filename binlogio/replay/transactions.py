@@ -32,6 +32,7 @@ from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag, Mari
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
+from binlogio.gtid.sets import Interval
 from binlogio.options import Position
 from binlogio.replay import statements
 from binlogio.replay.filters import NamedStatement, ReplayFilter
@@ -69,11 +70,14 @@ if TYPE_CHECKING:
 
     from binlogio.events.base import ParseContext
     from binlogio.events.query import StatusVar
+    from binlogio.events.table_map import TableMapEvent
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.reader import BinlogReader
     from binlogio.replay.key_source import KeySource
     from binlogio.replay.start_position import PreparedPlace
+    from binlogio.replay.whole_groups import WholeGroups
     from binlogio.schema.ddl.foreign_keys import Cascade
+    from binlogio.series.gtid_history import GtidSource
     from binlogio.storage.spill_file import SpillFile
 
 _NO_PROGRESS: Final = Progress()
@@ -136,7 +140,7 @@ class _OpenGroup:
     def spilled(self, step: RowsStep) -> RowsStep:
         """Return the step; its event is moved to a temporary file if the group has many row images in memory."""
         event = step.held
-        if self.held_bytes < _MOST_HELD_BYTES:
+        if self.held_bytes + len(event.images) <= _MOST_HELD_BYTES:
             self.held_bytes += len(event.images)
             return step
         if self.spill is None:
@@ -147,9 +151,9 @@ class _OpenGroup:
             self.spilled_head = head
         inner = -1 if header.inner is None else header.inner
         parts = header.timestamp, header.server_id, header.event_size, header.log_pos, header.flags, inner
-        data = SPILLED_HEADER.pack(*parts) + event.images
-        self.spill.write(start, data)
-        self.spilled_bytes += len(data)
+        self.spill.write(start, SPILLED_HEADER.pack(*parts))
+        self.spill.write(start + SPILLED_HEADER.size, event.images)
+        self.spilled_bytes += SPILLED_HEADER.size + size
         return replace(step, held=SpilledEvent(self.spilled_head, header.offset, self.spill, start, size))
 
 
@@ -174,6 +178,7 @@ class TransactionReader:
         continuity: GtidContinuity | None = None,
         servers: ServerGtids | None = None,
         ignore_missing_logs: bool = False,
+        groups: WholeGroups | None = None,
     ) -> None:
         self.unfinished = False
         self.missing: Final[list[str]] = []
@@ -195,6 +200,7 @@ class TransactionReader:
         self._skipped = SkippedPart() if skipped is None else skipped
         self.prepared: Final[dict[str, tuple[Step, ...]]] = {}
         self._reader = reader
+        self._groups = groups
         self._keys = keys
         self._filter = wanted
         self._is_for_later = False  # the last group is one for later: the position must not pass it
@@ -221,6 +227,11 @@ class TransactionReader:
 
     def _transactions(self) -> Iterator[LoggedTransaction]:
         for event in self._reader:
+            if isinstance(event, bytes | memoryview):
+                if self._end is not None:
+                    yield from self._finish()
+                yield self._reversed(event)
+                continue
             if isinstance(event, RawGroup):
                 if self._end is not None:
                     yield from self._finish()
@@ -263,6 +274,9 @@ class TransactionReader:
         self._is_relay_log = bool(event.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))
         self._mariadb_clock = MariadbClock()
         self._description = event if isinstance(event, FormatDescriptionEvent) else None
+        if self._groups is not None:
+            path = self._reader.position.file
+            self._groups.begin_log(self.rows_step, self._description, path, self._bounds.within(path))
 
     def _begin_group(self, event: Any) -> bool:
         """Begin a group with its first event. Returns False if the replay ends before it."""
@@ -382,10 +396,32 @@ class TransactionReader:
         self._continuity.add(gtid)
         if gtid is None or is_filtered or self._is_relay_log or self._kept.gtids is not None:
             return
-        run = gtid_run(gtid, 0)
-        if found := self._servers.add(run.source, run.numbers):
+        self._add_logged(*gtid_run(gtid, 0)[:2])
+
+    def _add_logged(self, source: GtidSource, numbers: Interval) -> None:
+        if found := self._servers.add(source, numbers):
             error = logged_by_two(self._reader.position.file, found)
             self.missing.append(ignored(error, ignore_missing_logs=self._ignores_missing_logs))
+
+    def _reversed(self, inverse: bytes | memoryview) -> LoggedTransaction:
+        """Take groups that the kernel has reversed; return a transaction without steps for all of them.
+
+        Raises:
+            MissingLogs: a log of another server has one of them, too.
+        """
+        groups, path = self._groups, self._reader.position.file
+        if groups is None:
+            raise AssertionError(path)
+        for source, first, after, is_selected in groups.kernel.gtids:
+            self._continuity.add_run(source, Interval(first, after))
+            if is_selected and not self._is_relay_log:
+                self._add_logged(source, Interval(first, after))
+        groups.take(inverse, path)
+        end = self._last = Position(log_name(path), self._reader.position.offset)
+        clock = Clock(NO_CLOCK, NO_CLOCK)
+        return LoggedTransaction(
+            path=path, start=end, end=end, clock=clock, description=self._description, starts_file=False, steps=()
+        )
 
     def _position(self, offset: int) -> Position:
         return Position(log_name(self._reader.position.file), offset)
@@ -578,13 +614,16 @@ class TransactionReader:
         return DEFAULT_CONTEXT if self._description is None else self._description.context
 
     def _rows(self, event: Any) -> RowsStep | None:
-        table_map = self._reader.table_map(event)
+        return self.rows_step(event, self._reader.table_map(event))
+
+    def rows_step(self, event: Any, table_map: TableMapEvent) -> RowsStep | None:
+        """Return the step of a rows event, which may lack its rows; None if its table is not selected."""
         if not self._filter.wants_table(table_map.schema, table_map.table):
             return None
         schema, path = self._filter.schema(table_map.schema), self._reader.position.file
         renamed = table_map if schema == table_map.schema else replace(table_map, schema=schema)
         try:
-            plan = self._keys.plan(event)
+            plan = self._keys.plan(table_map)
             if self._filter.rows is not None:
                 event = self._filter.rows.of(event, plan)
                 if event is None:
@@ -595,16 +634,16 @@ class TransactionReader:
             return RowsStep(event, renamed, None, _as_refusal(exc), path=path)
         if plan.schema != schema:
             plan = self._keys.renamed(plan, schema)
-        return RowsStep(event, renamed, plan, cascades=self._lost_cascades(event), path=path)
+        return RowsStep(event, renamed, plan, cascades=self._lost_cascades(event, table_map), path=path)
 
-    def _lost_cascades(self, event: Any) -> tuple[Cascade, ...]:
+    def _lost_cascades(self, event: Any, table_map: TableMapEvent) -> tuple[Cascade, ...]:
         """Return the foreign keys through which an event changed rows of selected tables that are not in the log."""
         if not self._tells_cascades or not may_cascade(event):
             return ()
         is_delete = isinstance(event, DeleteRowsEvent)
         return tuple(
             replace(one, child=(self._filter.schema(one.child[0]), one.child[1]))
-            for one in self._reader.cascades(event)
+            for one in self._reader.cascades(table_map)
             if (one.on_delete if is_delete else one.on_update) and self._filter.wants_table(*one.child)
         )
 

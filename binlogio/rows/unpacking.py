@@ -35,12 +35,18 @@ if TYPE_CHECKING:
     from binlogio.values.column import ColumnPlan
 
 
+def image_plan(plan: TablePlan) -> event_scanner.ImagePlan:
+    """Return the kernel's layout of the row images of a table."""
+    widths = [wire_width(column) for column in plan.columns]
+    return event_scanner.ImagePlan(plan, widths, list(range(len(widths))), list(plan.json_positions), wanted=True)
+
+
 def row_decoder(plan: TablePlan) -> kernel.RowDecoder:
     """Return the kernel's decoder for the rows events of a table."""
     columns = plan.columns
     widths = [wire_width(column) for column in columns]
     return kernel.RowDecoder(
-        event_scanner.ImagePlan(plan, widths, list(range(len(widths))), list(plan.json_positions), wanted=True),
+        image_plan(plan),
         plan,
         [_value(column, width) for column, width in zip(columns, widths, strict=True)],
         [_function(column_layout(column)) for column in columns],

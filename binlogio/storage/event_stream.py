@@ -116,9 +116,7 @@ class EventStream:
         Raises:
             BinlogError: the event is damaged or incomplete.
         """
-        if not self._is_at_framer:
-            self.framer = self.framer.at(self.window.offset, self._shift)
-        framer, window = self.framer, self.window
+        framer, window = self.framer_here(), self.window
         while not isinstance(frame := framer.next_frame(), EventFrame):
             if frame is Framing.END:
                 return None
@@ -129,6 +127,12 @@ class EventStream:
             else:
                 window.feed(framer, NO_END if self._sees_zeros else needed)
         return frame
+
+    def framer_here(self) -> EventFramer:
+        """Return the framer, which continues at the offset of the window."""
+        if not self._is_at_framer:
+            self.framer = self.framer.at(self.window.offset, self._shift)
+        return self.framer
 
     def left(self) -> int:
         """Return the number of bytes from the next byte of the window to the end of a seekable log."""

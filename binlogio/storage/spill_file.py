@@ -9,7 +9,7 @@ from typing import IO, Protocol
 class SpillFile(Protocol):
     """A file for frames that do not fit memory. Every method may raise OSError."""
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         """Write bytes at an offset, which is not after the end of the file."""
 
     def read(self, offset: int, size: int) -> bytes:
@@ -25,7 +25,7 @@ class TemporaryFile:
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="ML", buffering=0)  # noqa: SIM115 - closed with the cache
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         """Write bytes at an offset.
 
         Raises:
@@ -46,13 +46,13 @@ class TemporaryFile:
             OSError: the file is shorter.
         """
         self._file.seek(offset)
-        parts = bytearray()
-        while len(parts) < size:
-            part = self._file.read(size - len(parts))
+        data = self._file.read(size)
+        while len(data) < size:
+            part = self._file.read(size - len(data))
             if not part:
                 raise OSError("the temporary file of a cache is shorter than what was written to it")
-            parts += part
-        return bytes(parts)
+            data += part
+        return data
 
     def close(self) -> None:
         """Delete the file."""

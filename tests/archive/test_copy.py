@@ -19,6 +19,7 @@ from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.errors import (
     BinlogError,
     BinlogFormatError,
+    ChecksumMismatch,
     ConditionError,
     PositionError,
     ReplayError,
@@ -138,6 +139,51 @@ def test_a_copy_without_changes_has_the_bytes_of_the_source(
         assert target.read_bytes() == whole(file), file.id
         tried += 1
     assert tried > 15
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        CopyOptions(),
+        CopyOptions(max_groups=2),
+        CopyOptions(checksum=False),
+        CopyOptions(wanted=ReplayFilter(start_time=9)),
+    ],
+)
+def test_events_that_are_read_in_pieces_are_copied_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: CopyOptions
+) -> None:
+    """Rows events and compressed transactions, at other places and with other checksums too."""
+    sources = [file for file in PLAIN if file.path.stat().st_size < 20_000 and file.keys is None]
+    monkeypatch.setenv(VARIABLE, CONSTRUCT)
+    found: list[list[bytes]] = []
+    for most in (1 << 23, 0):
+        monkeypatch.setattr("binlogio.archive.event_batches._MOST_WHOLE", most)
+        found.append([])
+        for number, file in enumerate(sources):
+            folder = tmp_path / f"{most}-{number}"
+            folder.mkdir()
+            copied([file.path], folder, options)
+            found[-1] += [path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix != ".index"]
+
+    assert found[1] == found[0]
+    assert len(found[0]) > 15
+
+
+def test_damage_in_an_event_that_is_read_in_pieces_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no copy then."""
+    monkeypatch.setenv(VARIABLE, CONSTRUCT)
+    monkeypatch.setattr("binlogio.archive.event_batches._MOST_WHOLE", 0)
+    data = bytearray(ROWS.read_bytes())
+    with binlogio.open(ROWS) as reader:
+        header = next(event.header for event in reader if isinstance(event, RowsEvent))
+    data[header.offset + header.event_size - 5] ^= 1
+    (tmp_path / "damaged.000001").write_bytes(data)
+    with pytest.raises(ChecksumMismatch) as caught:
+        copied([tmp_path / "damaged.000001"], tmp_path / "copy.000001")
+
+    assert caught.value.offset == header.offset
+    assert not (tmp_path / "copy.000001").exists()
 
 
 def test_events_that_mariadb_encrypts_are_copied_as_plain_ones(tmp_path: Path) -> None:

@@ -345,6 +345,30 @@ def test_preview_shows_rows_as_they_are_and_as_they_would_be_and_the_next_comman
     assert result.stderr.splitlines()[-2] == command
 
 
+@pytest.mark.parametrize("more", [(), ("--rewrite-db", "d->e")])
+def test_preview_is_the_same_if_few_events_have_all_that_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    """Of two tables in two logs, one of which did not change lately."""
+    with binlogio.BinlogWriter(tmp_path / "binlog") as writer, writer.session() as session:
+        tables = [
+            binlogio.TableDefinition("d", name, (binlogio.ColumnDefinition("id", "int"),), ("id",)) for name in "ab"
+        ]
+        for number in range(70):
+            table = tables[5 < number < 20]
+            session.execute(binlogio.Statement("INSERT", [binlogio.Insert(table, [(number,)])]))
+            if number == 40:
+                writer.rotate()
+    expected = run("--preview", *more, tmp_path)
+    found = []
+    for most in (1, 25, 60):
+        monkeypatch.setattr("binlogio_cli.undo_preview._MOST_EVENTS", most)
+        found.append(run("--preview", *more, tmp_path).output)
+
+    assert expected.output.count("DELETE") == 34
+    assert found == [expected.output] * 3
+
+
 def test_preview_says_how_many_rows_are_not_shown(tmp_path: Path) -> None:
     with binlogio.BinlogWriter(tmp_path / "binlog") as writer, writer.session() as session:
         table = binlogio.TableDefinition("d", "t", (binlogio.ColumnDefinition("id", "int"),), ("id",))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import sys
+from collections import Counter
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,27 +17,35 @@ import binlogio
 from binlogio.constants import OptionalMetadataType
 from binlogio.errors import BinlogError
 from binlogio.events.table_map import MetadataField
-from binlogio.replay.undo import OnStatement, SqlScript, undo
+from binlogio.replay.undo import BinlogFile, OnStatement, SqlScript, undo
+from binlogio.schema import TableDefinition
 from binlogio.values.json import JsonDocument
 from both_kernels import KERNELS, Said, kernel_set_to
 from corpus import CorpusFile, files
 from log_cases import Rows, damaged_rows, raw_rows, rows
 from logs import log
 from row_events import group
-from undo_logs import rows_of
+from undo_logs import ONE, TWO, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytest.importorskip("binlogio._kernel.row_decoder", reason="the kernel is not compiled")
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-def undone_by(kernel: str, source: Any) -> bytes | Said:
-    """Return the script that undoes a log; events are read by the compiled kernel either way."""
+MOST_CALLS: Final = {SqlScript: 3, BinlogFile: 20}  # of a transaction: a log gets positions and checksums at the end
+FORMS: Final = (SqlScript, BinlogFile)
+
+
+def undone_by(kernel: str, source: Any, form: type[Any] = SqlScript) -> bytes | Said:
+    """Return the script or log that undoes a log; events are read by the compiled kernel either way."""
     try:
         with (
             binlogio.open(source) as reader,
             kernel_set_to(kernel),
-            undo(reader, SqlScript(), on_statement=OnStatement.SKIP) as ready,
+            undo(reader, form(), on_statement=OnStatement.SKIP) as ready,
         ):
             return b"".join(ready.pieces())
     except BinlogError as exc:
@@ -42,13 +53,14 @@ def undone_by(kernel: str, source: Any) -> bytes | Said:
 
 
 def assert_undone_alike(source: Any) -> bytes | Said:
-    """Compare both, and return what the kernel makes."""
-    by_kernel, by_python = (
-        undone_by(kernel, io.BytesIO(source) if isinstance(source, bytes) else source) for kernel in KERNELS
-    )
+    """Compare both in both forms, and return the script that the kernel makes."""
+    found = [
+        [undone_by(kernel, io.BytesIO(source) if isinstance(source, bytes) else source, form) for form in FORMS]
+        for kernel in KERNELS
+    ]
 
-    assert by_kernel == by_python
-    return by_kernel
+    assert found[0] == found[1]
+    return found[0][0]
 
 
 @st.composite
@@ -63,6 +75,49 @@ def keyed(draw: st.DrawFn, cases: st.SearchStrategy[Rows]) -> Rows:
     return replace(
         found, table_map=replace(table, nullable=draw(st.sampled_from((table.nullable, (False,) * event.column_count))))
     )
+
+
+TYPES: Final = {"id": "int", "doc": "json", "wide": "double", "single": "float"}
+NUMBERS: Final = TableDefinition.from_json(
+    {
+        "schema": "d",
+        "name": "t",
+        "columns": [{"name": name, "type": kind, "nullable": name != "id"} for name, kind in TYPES.items()],
+        "primary_key": ["id"],
+    }
+)
+
+
+def python_calls(function: Callable[[], object]) -> Counter[str]:
+    """Return the number of calls of Python functions, by name."""
+    called: Counter[str] = Counter()
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: called.update([frame.f_code.co_name] if event == "call" else []))
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return called
+
+
+def test_kernel_compares_documents_and_floating_numbers() -> None:
+    """Python writes no statement of a table with such columns."""
+    document = JsonDocument.from_text('{"a": [1, 0.5, "x"]}')
+    values = (0.0, -0.0, 0.125, -3.5, 1e30)
+    data = log(*group(rows_of(*((None, (at, document, one, one)) for at, one in enumerate(values)), table=NUMBERS)))
+    assert_undone_alike(data)
+
+    assert python_calls(lambda: undone_by("compiled", io.BytesIO(data)))["reversed_changes"] == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_kernel_reverses_whole_groups(form: type[Any]) -> None:
+    """Python does not walk over the events of small transactions: its calls do not depend on their number."""
+    events = [*group(rows_of((None, ONE)), rows_of((TWO, None))), *group(rows_of((ONE, TWO)))]
+    sources = [io.BytesIO(log(*events * count)) for count in (10, 70)]
+    few, many = [python_calls(partial(undone_by, "compiled", source, form)).total() for source in sources]
+
+    assert many - few < 120 * MOST_CALLS[form]
 
 
 @settings(max_examples=250, suppress_health_check=SLOW)

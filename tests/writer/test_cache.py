@@ -27,7 +27,7 @@ class Disk:
     data: bytearray = field(default_factory=bytearray)
     is_closed: bool = False
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         """Put bytes there, or raise ENOSPC."""
         if offset + len(data) > self.room:
             raise OSError(errno.ENOSPC, "no space left")

@@ -126,7 +126,7 @@ def test_a_full_temporary_folder_undoes_the_statement_and_the_transaction_contin
         def __init__(self) -> None:
             self.data = bytearray()
 
-        def write(self, offset: int, data: bytes) -> None:
+        def write(self, offset: int, data: bytes | memoryview) -> None:
             if full:
                 raise OSError(errno.ENOSPC, "no space left")
             self.data[offset : offset + len(data)] = data

@@ -9,13 +9,16 @@ expression, and ENUM values that a strict sql_mode rejects.
 
 from libc.stdint cimport int32_t, int64_t, uintptr_t, uint8_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memmove
 
 from binlogio._kernel.base.cursor cimport little
 from binlogio._kernel.base.memory_text cimport append_text, end_of
 from binlogio._kernel.column_values cimport S_SQL, Texts, ValueType
 from binlogio._kernel.event_scanner cimport DELETE, INSERT, UPDATE, ImagePlan, Plan, pass_image, prepare
+from binlogio._kernel.json_documents cimport append_json
 from binlogio._kernel.primitives cimport Memory
+from binlogio._kernel.values.hex_literals cimport append_characters
+from binlogio._kernel.values.numbers cimport literal_double
 
 cdef enum:
     NO_VALUE = 1  # pointer to a value that the image does not have
@@ -27,24 +30,23 @@ cdef class InverseSql:
     Args:
         images: the table's images, as text in the style SQL; its `by_construct` returns SQL literals.
         columns: for each column the texts before its value in SET and in WHERE and the condition that it is NULL; the
-            texts around another value in the condition that the column has it, and whether that is text without the
-            introducer, or None if Python has to write the condition; and whether the column is written, is filled by
-            the server, is an ENUM, and has a default for NULL.
+            texts, the form and the conditions of zeros of `ConditionTexts`; and whether the column is written, is
+            filled by the server, is an ENUM, and has a default for NULL.
         key: the columns of the primary key.
         heads: the text before the rows of an INSERT, before the changes of an UPDATE, and before the condition of a
             DELETE; and the text after an UPDATE or a DELETE.
         most: bytes of rows in one INSERT.
-        introducer: the beginning of a literal of text.
         compares: whether a row has to have the values of the change in its other columns too.
         is_mariadb: whether documents are text literals.
     """
 
-    def __cinit__(self, ImageText images, columns, key, tuple heads, int64_t most, bytes introducer, *,
+    def __cinit__(self, ImageText images, columns, key, tuple heads, int64_t most, *,
                   bint compares, bint is_mariadb):
         cdef int32_t count = images.plan.core.column_count
         cdef InverseColumn* column
         self.images, self.most, self.column_count, self.compares = images, most, count, compares
-        self.texts, self.out, self.row, self.starts = Memory(), Memory(), Memory(), Memory()
+        self.texts, self.own, self.row, self.starts = Memory(), Memory(), Memory(), Memory()
+        self.out = self.own
         self.scratch = Texts(S_SQL)
         self.scratch.is_mariadb = is_mariadb
         self.columns = <InverseColumn*>calloc(count + 1, sizeof(InverseColumn))
@@ -57,13 +59,12 @@ cdef class InverseSql:
             raise MemoryError(f"no memory for a table of {count} columns")
         if images.style != S_SQL or len(columns) != count or not key or not 0 <= min(key) <= max(key) < count:
             raise ValueError(f"{len(columns)} columns and the key {key} of {count} columns")
-        for number, (names, comparison, is_written, is_filled, is_enum, has_default) in enumerate(columns):
+        for number, (names, around, form, zeros, is_written, is_filled, is_enum, has_default) in enumerate(columns):
             column = self.columns + <int>number
             column.assignment, column.condition = self._keep(names[0]), self._keep(names[1])
-            column.is_null, column.is_compared = self._keep(names[2]), comparison is not None
-            if comparison is not None:
-                column.before, column.after = self._keep(comparison[0]), self._keep(comparison[1])
-                column.is_text = comparison[2]
+            column.is_null, column.form = self._keep(names[2]), form
+            column.before, column.after = self._keep(around[0]), self._keep(around[1])
+            column.zeros[0], column.zeros[1] = self._keep(zeros[0]), self._keep(zeros[1])
             column.is_written, column.is_filled = is_written, is_filled
             column.is_enum, column.has_default = is_enum, has_default
             column.is_told = images.values[<int>number].value.type.is_told
@@ -74,7 +75,6 @@ cdef class InverseSql:
             self.columns[<int>position].is_key = True
         self.insert, self.update = self._keep(heads[0]), self._keep(heads[1])
         self.remove, self.end = self._keep(heads[2]), self._keep(heads[3])
-        self.introducer = self._keep(introducer)
 
     def __dealloc__(self):
         free(self.columns)
@@ -105,14 +105,19 @@ cdef class InverseSql:
                 or not (operation == INSERT or operation == UPDATE or operation == DELETE)):
             return None
         if self.out.capacity > MOST_KEPT_TEXT:
-            self.out = Memory()
+            self.out = self.own = Memory()
         if self.row.capacity > MOST_KEPT_TEXT:
             self.row = Memory()
+        self.out.size = 0
         with nogil:
             count = self._rows(operation, &present[0], &present_after[0], data, size)
         if count <= 0:
             return None
-        return (<char*>self.out.data)[:self.out.size], count
+        if self.out.size < MOST_KEPT_TEXT >> 3:
+            return (<char*>self.out.data)[:self.out.size], count
+        found = memoryview(self.out)  # of the caller now
+        self.out = self.own = Memory()
+        return found, count
 
     cdef int64_t _rows(self, int operation, const uint8_t* present, const uint8_t* present_after, const uint8_t* data,
                        int64_t size) except -2 nogil:
@@ -124,7 +129,7 @@ cdef class InverseSql:
         cdef int64_t count, number
         cdef int64_t inserted = 0
         cdef int good = 1
-        self.out.size = self.starts.size = 0
+        self.starts.size = 0
         prepare(plan, &plan.before, present)
         if operation == UPDATE:
             prepare(plan, &plan.after, present_after)
@@ -251,22 +256,44 @@ cdef class InverseSql:
         """Append the condition that a column has the value of the current row; returns 0 if Python has to."""
         cdef InverseColumn* found = self.columns + column
         cdef const uint8_t* now = self.now[column]
-        cdef int64_t skipped = 0
+        cdef int width = self.images.values[column].value.width
+        cdef int64_t begin
         if not self.compares or found.is_key or not found.is_written or <uintptr_t>now == NO_VALUE:
             return 1
         append_text(self.out, b" AND ", 5)
         if now == NULL:
             return self._piece(self.out, &found.is_null)
-        self.row.size = 0
-        if not found.is_compared or not self._literal(self.row, column, now):
-            return 0
-        if found.is_text:
-            skipped = self.introducer.size
-            if self.row.size < skipped or memcmp(self.row.data, self.texts.data + self.introducer.begin, skipped) != 0:
-                return 0
+        if found.form == C_FLOAT:
+            return self._float(found, now, width)
         self._piece(self.out, &found.before)
-        append_text(self.out, <const char*>self.row.data + skipped, self.row.size - skipped)
-        return self._piece(self.out, &found.after)
+        begin = self.out.size
+        if not self._literal(self.out, column, now):
+            return 0
+        if found.form == C_TEXT:
+            if self.out.size - begin < 9 or memcmp(self.out.data + begin, b"_utf8mb4 ", 9) != 0:
+                return 0
+            self.out.size -= 9
+            memmove(self.out.data + begin, self.out.data + begin + 9, self.out.size - begin)
+        self._piece(self.out, &found.after)
+        if found.form == C_DOCUMENT:
+            self.scratch.text.size = 0
+            return append_json(self.scratch.text, now - width, <int64_t>little(now, -width)) and append_characters(
+                self.out, self.scratch.text.data, self.scratch.text.size)
+        return 1
+
+    cdef int _float(self, InverseColumn* found, const uint8_t* p, int width) except -1 nogil:
+        """Append the condition that a FLOAT or DOUBLE has this value; returns 0 if Python has to."""
+        cdef double number
+        cdef float single
+        if width == 4:
+            memcpy(&single, p, 4)
+            number = single
+        else:
+            memcpy(&number, p, 8)
+        if number == 0:
+            return self._piece(self.out, &found.zeros[p[width - 1] >> 7])
+        self._piece(self.out, &found.before)
+        return literal_double(self.out, self.scratch, NULL, <const uint8_t*>&number, 8)
 
     cdef int _differs(self, int32_t column) except -1 nogil:
         """Return 1 if the value of a column has changed, 0 if it has not, and -2 if a value is rejected."""

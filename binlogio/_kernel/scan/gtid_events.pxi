@@ -98,16 +98,6 @@ cdef class GtidChoice:
         return run.wanted
 
 
-cdef inline bint is_same_source(const Group* one, const Group* other) noexcept nogil:
-    """Return whether the GTIDs of two groups differ at most in their numbers."""
-    if one.kind != other.kind:
-        return False
-    if one.kind == MYSQL_GTID:
-        return (memcmp(one.uuid, other.uuid, 16) == 0 and one.tag_size == other.tag_size
-                and memcmp(one.tag, other.tag, one.tag_size) == 0)
-    return one.kind == NO_GTID or one.domain_id == other.domain_id and one.server_id == other.server_id
-
-
 cdef bint _mysql(Group* group, const uint8_t* body, const uint8_t* end) noexcept nogil:
     if end - body < 25:
         return False

@@ -183,7 +183,7 @@ cdef inline int _literal_float(Memory out, Texts texts, const Value* value, cons
     return _as_double(out, to, put_server_number(to, number, True, False)) if -FLT_MAX < number < FLT_MAX else 0
 
 
-cdef inline int _literal_double(Memory out, Texts texts, const Value* value, const uint8_t* p,
+cdef inline int literal_double(Memory out, Texts texts, const Value* value, const uint8_t* p,
                                 int64_t size) except -1 nogil:
     cdef double number
     cdef uint8_t* to = end_of(out, DOUBLE_TEXT + 2)
@@ -309,7 +309,7 @@ cdef inline void set_numbers(ValueType* types) noexcept:
     found.encode, found.pack, found.literal = _encode_copied, _pack_float, _literal_float
     found = &types[K_DOUBLE]
     found.decode, found.make, found.put = _decode_copied, _make_double, _put_double
-    found.encode, found.pack, found.literal = _encode_copied, _pack_double, _literal_double
+    found.encode, found.pack, found.literal = _encode_copied, _pack_double, literal_double
     found = &types[K_BITS]
     found.arrow_size = 8
     found.decode, found.make, found.put = _decode_bits, _make_bits, _put_bits

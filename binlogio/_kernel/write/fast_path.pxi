@@ -277,16 +277,22 @@ def transaction(tuple frames, *, int64_t offset, bint checksum, int type_code, u
 
 
 cdef int64_t frames_size(tuple frames, bint checksum) except -1:
-    """Return the total size of the frames; the length of each must equal the size in its header."""
+    """Return the total size of the frames; each item has one or more, as long as their headers say."""
     cdef int64_t total = 0
-    cdef int64_t size
+    cdef int64_t least = HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
+    cdef int64_t left, size
+    cdef const uint8_t* at
     cdef bytes frame
     for frame in frames:
-        size = PyBytes_GET_SIZE(frame)
-        if (size < HEADER_SIZE + (CHECKSUM_SIZE if checksum else 0)
-                or u32(<const uint8_t*>PyBytes_AS_STRING(frame) + 9) != size):
-            raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=size)
-        total += size
+        at, left = <const uint8_t*>PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame)
+        total += left
+        while True:
+            size = u32(at + 9) if left >= least else 0
+            if size < least or size > left:
+                raise BinlogFormatError("a frame is not as long as its header says", field="event_size", found=left)
+            at, left = at + size, left - size
+            if not left:
+                break
     return total
 
 

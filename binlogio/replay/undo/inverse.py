@@ -59,7 +59,7 @@ class WholeImages(Enum):
 _STMT_END: Final = int(RowsFlag.STMT_END)  # as a number: an operation of flags takes a microsecond
 _NO_ACTIONS: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS)
 
-_INVERSE: Final = {
+INVERSE_TYPES: Final = {
     EventType.WRITE_ROWS_EVENT_V1: EventType.DELETE_ROWS_EVENT_V1,
     EventType.UPDATE_ROWS_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
     EventType.DELETE_ROWS_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
@@ -186,13 +186,13 @@ def inverse_events(step: RowsStep, *, is_mariadb: bool) -> tuple[Sequence[RowsEv
         )
     header = EventHeader(
         timestamp=event.header.timestamp,
-        type_code=_INVERSE[event.header.type_code],
+        type_code=INVERSE_TYPES[event.header.type_code],
         server_id=event.header.server_id,
         flags=event.header.flags,
     )
     common = {
         "table_id": event.table_id,
-        "flags": event.flags | _STMT_END,
+        "flags": event.flags | inverse_flags(event),
         "extra": b"",
         "column_count": event.column_count,
         "header": header,
@@ -200,8 +200,6 @@ def inverse_events(step: RowsStep, *, is_mariadb: bool) -> tuple[Sequence[RowsEv
     if isinstance(event, WriteRowsEvent | DeleteRowsEvent):
         kind = DeleteRowsEvent if isinstance(event, WriteRowsEvent) else WriteRowsEvent
         images = cut_images(event.images, (widths_of(plan, event.present),))
-        if kind is DeleteRowsEvent:
-            common["flags"] |= _NO_ACTIONS
         return [kind(present=event.present, images=b"".join(reversed(images)), **common)], len(images), None
     if isinstance(event, PartialUpdateRowsEvent) or event.present != event.present_after:
         update = _by_value(step, plan, common)
@@ -215,6 +213,11 @@ def inverse_events(step: RowsStep, *, is_mariadb: bool) -> tuple[Sequence[RowsEv
     whole = whole_images(step, plan, is_mariadb=is_mariadb)
     events = _minimal(update, images, plan) if whole is None else [replace(update, images=b"".join(images))]
     return events, len(images) // 2, whole
+
+
+def inverse_flags(event: RowsEvent) -> int:
+    """Return the flags that are set in the last event that reverses an event."""
+    return _STMT_END | _NO_ACTIONS if isinstance(event, WriteRowsEvent) else _STMT_END
 
 
 def _minimal(update: UpdateRowsEvent, images: Sequence[bytes], plan: TablePlan) -> list[UpdateRowsEvent]:

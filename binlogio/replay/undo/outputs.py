@@ -11,6 +11,8 @@ from binlogio.events.rows import DeleteRowsEvent, WriteRowsEvent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from binlogio._kernel.row_decoder import InverseRows
+    from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.replay.steps import LoggedTransaction, RowsStep
     from binlogio.replay.undo.spool import SpooledGroup
 
@@ -30,6 +32,19 @@ class UndoOutput(Protocol):
         Raises:
             BinlogError: they cannot be reversed.
         """
+
+    def compiled(self, step: RowsStep, description: FormatDescriptionEvent | None) -> InverseRows | None:
+        """Return the kernel's inverse of rows events like that of `step`, which has no rows; None: `inverse` does it.
+
+        Raises:
+            BinlogError: they cannot be reversed.
+        """
+
+    def count(self, step: RowsStep, count: int, rows: ChangeCounts) -> None:
+        """Count changes like those of a step that the kernel has reversed."""
+
+    def heading(self, file: str) -> bytes:
+        """Return the text before the position of a transaction in a log."""
 
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
         """Return the whole output in pieces.

@@ -31,7 +31,7 @@ from binlogio.replay.find_row import Index
 from binlogio.replay.steps import locate_step
 from binlogio.replay.targets.mysql.statement_context import prepared
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, MOST_BYTES, STRICT_MODE, MysqlTable
-from binlogio.replay.targets.mysql.values import TEXT_INTRODUCER, condition_of, condition_texts
+from binlogio.replay.targets.mysql.values import condition_of, condition_texts
 from binlogio.replay.undo.inverse import check_images, reversed_changes
 from binlogio.replay.undo.outputs import table_and_kind
 from binlogio.replay.undo.spool import PIECE_SIZE
@@ -41,7 +41,7 @@ from binlogio.values.absent import ABSENT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from binlogio._kernel.row_decoder import InverseSql
+    from binlogio._kernel.row_decoder import InverseRows, InverseSql
     from binlogio.events.format_description import FormatDescriptionEvent
     from binlogio.replay.row_changes import Change, Image
     from binlogio.replay.steps import LoggedTransaction, RowsStep
@@ -134,11 +134,9 @@ class SqlScript:
             BinlogError: a change cannot be reversed.
         """
         start, end = transaction.start, transaction.end
-        pieces = [f"\n-- {_printable(start.file)}, {start.offset} to {end.offset}\n".encode(), _BEGIN]
+        pieces = [self.heading(start.file), f"{start.offset} to {end.offset}\n".encode(), _BEGIN]
         size = 0
-        if transaction.description is not self._description:
-            self._description = transaction.description
-            self._is_mariadb = self._description is not None and self._description.context.is_mariadb
+        self._follow(transaction.description)
         for step in reversed(steps):
             try:
                 undone = self._table(step)
@@ -146,25 +144,62 @@ class SqlScript:
             except BinlogError as exc:
                 locate_step(exc, step)
                 raise
-            pieces.append(sql)
-            size += len(sql)
-            table, kind = table_and_kind(step)
-            rows[table, kind] += count
-            if kind != "insert" and not undone.plan.tells_generated:
-                self.untold.add(table)
+            if len(sql) >= PIECE_SIZE:
+                yield b"".join(pieces)
+                yield sql
+                pieces, size = [], 0
+            else:
+                pieces.append(sql)
+                size += len(sql)
+            del sql
+            self.count(step, count, rows)
             if size >= PIECE_SIZE:
                 yield b"".join(pieces)
                 pieces, size = [], 0
         pieces.append(_COMMIT)
         yield b"".join(pieces)
 
+    def compiled(self, step: RowsStep, description: FormatDescriptionEvent | None) -> InverseRows | None:
+        """Return the kernel's inverse of rows events; None if Python has to write some of their statements."""
+        from binlogio._kernel.row_decoder import InverseRows  # noqa: PLC0415 - there may be no kernel
+
+        self._follow(description)
+        kernel = self._table(step).kernel
+        return None if kernel is None else InverseRows(step, kernel, cascades=bool(step.cascades))
+
+    def count(self, step: RowsStep, count: int, rows: ChangeCounts) -> None:
+        """Count changes, and note a table whose generated columns are not known."""
+        table, kind = table_and_kind(step)
+        rows[table, kind] += count
+        if kind != "insert" and step.plan is not None and not step.plan.tells_generated:
+            self.untold.add(table)
+
+    def heading(self, file: str) -> bytes:
+        """Return the beginning of the comment before a transaction."""
+        return f"\n-- {_printable(file)}, ".encode()
+
     def whole(self, groups: Iterable[SpooledGroup]) -> Iterator[bytes]:
         """Yield the script."""
         yield "".join(f"{line};\n" for line in (_SAVE, "SET NAMES utf8mb4", _SETTINGS)).encode()
         yield _BEFORE[self._on_changed]
+        waiting: list[bytes] = []
+        size = 0
         for group in groups:
-            yield from group
+            if isinstance(group, bytes):
+                waiting.append(group)
+                size += len(group)
+            if size >= PIECE_SIZE or not isinstance(group, bytes):
+                yield b"".join(waiting)
+                waiting, size = [], 0
+            if not isinstance(group, bytes):
+                yield from group
+        yield b"".join(waiting)
         yield f"\n{_RESTORE};\n".encode() + _AFTER[self._on_changed]
+
+    def _follow(self, description: FormatDescriptionEvent | None) -> None:
+        if description is not self._description:
+            self._description = description
+            self._is_mariadb = description is not None and description.context.is_mariadb
 
     def _by_python(self, undone: _UndoneTable, step: RowsStep) -> tuple[bytes, int]:
         """Return what `_UndoneTable.statements` returns."""
@@ -234,7 +269,7 @@ class _UndoneTable:
         self._compares = compares
         self._is = cache(lambda at: condition_of(columns[at], columns[at].label, is_mariadb=is_mariadb))
         self._twofold = frozenset(column.position for column in columns if column.type in _TWOFOLD)
-        self._kernel = self._inverse_sql(check, is_mariadb=is_mariadb) if key and is_compiled() else None
+        self.kernel: Final = self._inverse_sql(check, is_mariadb=is_mariadb) if key and is_compiled() else None
 
     def _inverse_sql(self, check: tuple[str, ...], *, is_mariadb: bool) -> InverseSql | None:
         """Return the kernel's part; None if the table has a column or a name that it does not write."""
@@ -258,7 +293,9 @@ class _UndoneTable:
         columns = [
             (
                 (name + b" = ", name + b" <=> ", name + b" IS NULL"),
-                None if found is None else (found[0].encode(*_NAME), found[1].encode(), found[2]),
+                (found.before.encode(*_NAME), found.after.encode(*_NAME)),
+                found.form,
+                tuple(one.encode(*_NAME) for one in found.zeros),
                 at in table.writable,
                 at in self.filled,
                 at in self.table.enums,
@@ -273,7 +310,6 @@ class _UndoneTable:
             [at for at, _ in plan.primary_key],
             (heads[0], heads[1], heads[2], end.encode()),
             MOST_BYTES,
-            TEXT_INTRODUCER.encode(),
             compares=self._compares,
             is_mariadb=is_mariadb,
         )
@@ -281,11 +317,11 @@ class _UndoneTable:
     def statements(self, step: RowsStep) -> tuple[bytes, int] | None:
         """Return the statements that reverse the rows of a step and how many rows it has; None if Python has to."""
         event = step.event
-        if self._kernel is None or event.header.type_code in PRE_GA_EVENTS:
+        if self.kernel is None or event.header.type_code in PRE_GA_EVENTS:
             return None
         after = event.present_after if isinstance(event, UpdateRowsEvent) else event.present
         try:
-            return self._kernel.statements(event.operation, event.present, after, event.images)
+            return self.kernel.statements(event.operation, event.present, after, event.images)
         except ReplayError:  # of a value that SQL cannot write
             return None
 

@@ -15,10 +15,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, Hint, ReplayError
+from binlogio.implementation import is_compiled
 from binlogio.replay import statements
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
@@ -27,7 +28,6 @@ from binlogio.replay.start_position import bounds_of, skip_to
 from binlogio.replay.steps import LoadStep, RefusedStep, RowsStep, StatementStep, shown_text
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo.spool import Spool
-from binlogio.schema.ddl.statements import SEQUENCE_COLUMNS
 from binlogio.series.continuity import check_series
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from binlogio.reader import BinlogReader
     from binlogio.replay.steps import LoggedTransaction
     from binlogio.replay.undo.outputs import ChangeCounts, UndoOutput
+    from binlogio.replay.whole_groups import WholeGroups
     from binlogio.storage.spill_file import SpillFile
 
 _Watch = Callable[["LoggedTransaction"], None]
@@ -145,6 +146,20 @@ class Undo:
                 self.places.setdefault(step.path or transaction.path, array("q")).append(step.offset)
             self.tables.update(*(step.tables for step in steps.rows))
 
+    def take_groups(self, groups: WholeGroups, inverse: bytes | memoryview, path: str) -> None:
+        """Take groups that the kernel has reversed."""
+        kernel, summary = groups.kernel, self.summary
+        summary.filtered_groups += kernel.filtered
+        if self._refusal is not None or not kernel.found:
+            return
+        sizes = array("q", kernel.group_sizes)
+        self._spool.add_all(inverse, sizes)
+        summary.transactions += len(sizes)
+        self.places.setdefault(path, array("q")).frombytes(kernel.row_places)
+        for one in kernel.found:
+            self._output.count(one.step, one.rows, summary.rows)
+            self.tables.update(one.step.tables)
+
     def _stop(self, transaction: LoggedTransaction) -> None:
         """Discard what was before a statement."""
         self._spool.clear()
@@ -202,7 +217,16 @@ def undo(
     try:
         keys = KeySource(reader, needs_names=output.needs_names, tells_generated=True)
         rest = replace(wanted, start=None, stop=None)
-        transactions = TransactionReader(reader, keys, rest, skipped, bounds, ignore_missing_logs=ignore_missing_logs)
+        groups = None
+        reader.split_rows()
+        if rest.rows is None and is_compiled():
+            from binlogio.replay.whole_groups import WholeGroups  # noqa: PLC0415 - there may be no kernel
+
+            groups = WholeGroups(output.compiled, output.heading, rest, ready.take_groups)
+            reader.texts(groups.kernel, by_group=True)
+        transactions = TransactionReader(
+            reader, keys, rest, skipped, bounds, ignore_missing_logs=ignore_missing_logs, groups=groups
+        )
         ready.read(transactions, on_statement, watch)
         if wanted.rows is not None:
             wanted.rows.check_columns()
@@ -216,7 +240,6 @@ def undo(
 
 
 _Statement = StatementStep | LoadStep
-_SEQUENCE: Final = tuple(column.name for column in SEQUENCE_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +281,7 @@ def undo_steps(transaction: LoggedTransaction) -> UndoSteps:
             savepoints = {name: count for name, count in savepoints.items() if count <= kept}
         elif isinstance(step, LoadStep) or (isinstance(step, StatementStep) and step.is_wanted and not step.creates):
             others.append(step)
-    taken_back = tuple(step for step in rows if not _is_of_sequence(step))
+    taken_back = tuple(step for step in rows if not step.is_of_sequence)
     return UndoSteps(taken_back, tuple(others), rolled_back, len(rows) - len(taken_back))
 
 
@@ -275,12 +298,6 @@ def statement_refusal(step: _Statement) -> ReplayError:
         if changes_rows
         else Hint.ON_STATEMENT,
     )
-
-
-def _is_of_sequence(step: RowsStep) -> bool:
-    if step.plan is None or len(step.plan.columns) != len(_SEQUENCE):
-        return False
-    return tuple(column.name for column in step.plan.columns) == _SEQUENCE
 
 
 def _kept(step: StatementStep, name: str, savepoints: dict[str, int]) -> int:

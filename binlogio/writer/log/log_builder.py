@@ -346,7 +346,7 @@ class LogBuilder:
         size = HEADER_SIZE + len(start) + len(images) + len(self._footer)
         if size > MAX_EVENT_SIZE:
             return self.encode(_rows_event(images, head, timestamp, server_id))
-        return _HEADER.pack(timestamp, type_code, server_id, size, 0, 0) + start + images + self._footer
+        return b"".join((_HEADER.pack(timestamp, type_code, server_id, size, 0, 0), start, images, self._footer))
 
     # -------------------------------------------------------------------------------------------------------- groups
 
@@ -605,8 +605,13 @@ def frames_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
             size = int.from_bytes(waiting[at + EVENT_SIZE_BYTES.start : at + EVENT_SIZE_BYTES.stop], "little")
             if size < HEADER_SIZE or len(waiting) - at < size:
                 break
-            yield bytes(waiting[at : at + size])
+            with memoryview(waiting) as view:
+                frame = bytes(view[at : at + size])
             at += size
+            if size >= PIECE_SIZE:  # not twice in memory
+                del waiting[:at]
+                at = 0
+            yield frame
         del waiting[:at]
 
 

@@ -149,9 +149,7 @@ def command(
                 from binlogio_cli.undo_preview import show_preview  # noqa: PLC0415 - imports pyarrow
 
                 with open_output(target) as stream:
-                    show_preview(
-                        ready, logs, reader.keyring, selection, reading, _reversed_tables(ready, wanted), stream
-                    )
+                    show_preview(ready, logs, reader.keyring, selection, reading, wanted, stream)
             elif target.path is not None and not ready.summary.transactions:
                 say(f"nothing is reversed: {output} is not written, since it would be empty")
             else:

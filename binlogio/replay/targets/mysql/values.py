@@ -21,8 +21,9 @@ import struct
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from enum import IntEnum
 from math import copysign
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.constants import ColumnType
 from binlogio.errors import Hint, ReplayError
@@ -206,8 +207,8 @@ def condition_of(column: ColumnPlan, name: str, *, is_mariadb: bool) -> Literal:
     if column.type == ColumnType.SET:
         by_type[int] = lambda found: f"CAST({name} AS UNSIGNED) = {found}"
     if not is_mariadb:  # 1 and 1.0 are the same to =
-        text = f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)"
-        by_type[JsonDocument] = lambda found: f"{name} = {literal(found)} AND {text} = {_characters(found.text)}"
+        text = f" AND {_document_text(name)} = "
+        by_type[JsonDocument] = lambda found: f"{name} = {literal(found)}{text}{_characters(found.text)}"
 
     def condition(found: Any) -> str:
         write = by_type.get(type(found))
@@ -216,24 +217,46 @@ def condition_of(column: ColumnPlan, name: str, *, is_mariadb: bool) -> Literal:
     return condition
 
 
-def condition_texts(column: ColumnPlan, name: str, *, is_mariadb: bool) -> tuple[str, str, bool] | None:
-    """Return the texts of `condition_of` before and after the literal of a value that is not NULL.
+class ConditionForm(IntEnum):
+    """The value between the texts of `ConditionTexts`; numbers as in binlogio/_kernel/row_decoder.pxd."""
 
-    The last item: the literal is one of `text_literal`, without its `TEXT_INTRODUCER`; others are not written so.
-    None: the condition depends on the value.
-    """
+    LITERAL = 0
+    TEXT = 1  # the literal of text without its introducer
+    FLOAT = 2  # the literal as a DOUBLE; of a zero the condition is one of `zeros`
+    DOCUMENT = 3  # the literal, the last text, and the text of the document
+
+
+class ConditionTexts(NamedTuple):
+    """The texts of `condition_of` around a value that is not NULL; `zeros` are the conditions for 0.0 and -0.0."""
+
+    before: str
+    after: str = ""
+    form: ConditionForm = ConditionForm.LITERAL
+    zeros: tuple[str, str] = "", ""
+
+
+def condition_texts(column: ColumnPlan, name: str, *, is_mariadb: bool) -> ConditionTexts:
+    """Return the parts of the conditions that `condition_of` writes."""
     name = backticked(name)
-    if column.type in (ColumnType.FLOAT, ColumnType.DOUBLE) or (column.type == ColumnType.JSON and not is_mariadb):
-        return None
+    equals = f"{name} = "
+    if column.type in (ColumnType.FLOAT, ColumnType.DOUBLE):
+        plus, minus = (_float_condition(zero, name, is_mariadb=is_mariadb) for zero in (0.0, -0.0))
+        return ConditionTexts(equals, "", ConditionForm.FLOAT, (plus, minus))
+    if column.type == ColumnType.JSON and not is_mariadb:
+        return ConditionTexts(equals, f" AND {_document_text(name)} = ", ConditionForm.DOCUMENT)
     if column.type == ColumnType.ENUM:
-        return f"{name}+0 = ", "", False
+        return ConditionTexts(f"{name}+0 = ")
     if column.type == ColumnType.SET:
-        return f"CAST({name} AS UNSIGNED) = ", "", False
+        return ConditionTexts(f"CAST({name} AS UNSIGNED) = ")
     if column.type in (ColumnType.GEOMETRY, ColumnType.VECTOR):
-        return f"HEX({name}) = HEX(", ")", False
+        return ConditionTexts(f"HEX({name}) = HEX(", ")")
     if column.native is None and column.type in STRINGS and column.collation_id != BINARY_COLLATION:
-        return f"{_as_characters(name)} = ", "", True
-    return f"{name} = ", "", False
+        return ConditionTexts(f"{_as_characters(name)} = ", "", ConditionForm.TEXT)
+    return ConditionTexts(equals)
+
+
+def _document_text(name: str) -> str:
+    return f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)"
 
 
 def _as_characters(name: str) -> str:
