@@ -18,10 +18,10 @@ SOURCES: Final = tuple(
     if path.suffix in (".py", ".pyi", ".pxd", ".pxi", ".pyx")
 )
 MOST_LINES: Final = {
-    "_kernel": 20_580, "archive": 11_650, "arrow": 1_100, "binlogio": 2_755, "cli": 10_260, "columnar": 7_100,
-    "events": 3_500, "format": 1_850, "gtid": 900, "replay": 12_930, "rows": 1_400, "schema": 8_400,
-    "selection": 1_420, "series": 1_900, "spark_datasource": 4_900, "storage": 3_300, "values": 3_900,
-    "writer": 13_530,
+    "_kernel": 21_270, "archive": 11_810, "arrow": 1_100, "binlogio": 2_850, "cli": 10_290, "columnar": 7_100,
+    "events": 3_500, "format": 1_850, "gtid": 900, "replay": 13_270, "rows": 1_470, "schema": 8_400,
+    "selection": 1_420, "series": 1_900, "spark_datasource": 4_900, "storage": 3_310, "values": 3_900,
+    "writer": 13_540,
 }  # fmt: skip
 SLACK: Final = 400  # lines that a package may be below its number
 LONG_FILE: Final = 900
