@@ -308,7 +308,7 @@ class _Repair:
             try:
                 self._check.take(part.data, part.offset)
             except BinlogError as exc:
-                return self._leave_out(part, events, exc)
+                return self._leave_out(batch, events, exc)
             self._copy(part, events)
         if early is not None:
             self._copier.take(batch.since(early))

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import binlogio
+from binlogio._kernel.event_scanner import stamp_events
 from binlogio.archive import NewLogs, RepairReport, repair_logs
-from binlogio.constants import CHECKSUM_SIZE, EventType
+from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EventType
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.format.groups import GTID_EVENTS
 from binlogio.selection.event_filter import parse_gtid_set
@@ -145,6 +146,23 @@ def test_groups_after_missing_or_inserted_bytes_are_kept(tmp_path: Path, log: Pa
         assert groups[number][2] in report.missing_gtids
         assert (groups[number + 1][2] in report.missing_gtids) is (missing == 2)
         assert whole_groups(target) == expected[:number] + expected[number + missing :]
+
+
+def test_groups_after_two_damages_are_kept(tmp_path: Path) -> None:
+    """A group that cannot be read, and later one of which only the GTID is left: all others are there."""
+    expected = whole_groups(MANY)
+    events = [event for _, event in raw_events(MANY.read_bytes())]
+    starts = [number for number, event in enumerate(events) if event[4] == EventType.GTID_LOG_EVENT]
+    del events[starts[6] + 1 : starts[7]]
+    maps = [number for number in range(starts[4], starts[5]) if events[number][4] == EventType.TABLE_MAP_EVENT]
+    del events[maps[0]]
+    data = bytearray(b"".join(events))
+    stamp_events(data, 4, checksum=True)
+    (tmp_path / "bad").write_bytes(BINLOG_MAGIC + data)
+    report = repaired(target := tmp_path / "new", tmp_path / "bad")
+
+    assert len(report.lost) == 2
+    assert whole_groups(target) == expected[:4] + expected[5:6] + expected[7:]
 
 
 @settings(max_examples=40)
