@@ -34,8 +34,12 @@ _SRID: Final = re.compile(r"SRID=(\d{1,9});")  # the form of `binlogio.values.te
 _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 
 
-def value_from_json(value: object, column: ColumnDefinition, vendor: Vendor = "mysql") -> object:
+def value_from_json(
+    value: object, column: ColumnDefinition, vendor: Vendor = "mysql", *, is_exported: bool = False
+) -> object:
     """Return the Python value for a JSON value of a column. The encoder checks ranges later.
+
+    With `is_exported`, a string of a JSON column is the text of a document, as exports write it.
 
     Raises:
         BinlogFormatError: the value does not match the column's type.
@@ -44,6 +48,8 @@ def value_from_json(value: object, column: ColumnDefinition, vendor: Vendor = "m
     if value is None:
         return None
     sql_type = column.sql_type
+    if sql_type.name == "json" and is_exported and isinstance(value, str):
+        return value if vendor == "mariadb" else JsonDocument.from_text(value)
     if sql_type.name == "json" and vendor == "mariadb":  # JSON is LONGTEXT in MariaDB
         return json.dumps(value, ensure_ascii=False)
     try:

@@ -159,8 +159,9 @@ class DefinitionSource:
         return was_asked
 
     def follow_body(self, code: int, body: bytes, context: ParseContext) -> bool:
-        """Add the statement in an event of type `code`, if it can be parsed. Returns the result of `follow`."""
-        if not self._follows_ddl or (code == EventType.QUERY_EVENT and not body_may_define(body)):
+        """Add the statement in an event of type `code`, if it has one that can be parsed. Returns as `follow`."""
+        may_be = body_may_define(body) if code == EventType.QUERY_EVENT else code == EventType.QUERY_COMPRESSED_EVENT
+        if not self._follows_ddl or not may_be:
             return False
         try:
             event: QueryEvent = codec_for(code).parse(EventHeader(type_code=code), body, context)

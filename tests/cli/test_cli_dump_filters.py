@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from click.testing import CliRunner
 
+from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.constants import EventType
 from binlogio.events.load import (
     AppendBlockEvent,
@@ -68,6 +69,23 @@ def test_statement_of_another_table_takes_its_text_with_it() -> None:
 
     assert queries
     assert len(queries) <= sum(line["type"].endswith("ROWS_EVENT") for line in kept)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sql"])
+def test_large_events_of_groups_that_are_not_selected_are_passed(tmp_path: Path, form: str) -> None:
+    """They are read event by event, and only statements are looked into."""
+    table = TableDefinition("shop", "b", (ColumnDefinition("data", "longblob"),))
+    with BinlogWriter(tmp_path / "binlog", variables=ServerVariables(server_id=7)) as log, log.session() as session:
+        for size in (10, 300_000, 5_000_000, 10):
+            session.begin()
+            session.execute(Statement("INSERT", [Insert(table, [{"data": b"x" * size}])]))
+            session.commit()
+    path = str(tmp_path / "binlog.000001")
+    some = CliRunner().invoke(cli, ["dump", "--format", form, "--server-id", "7", path])
+    none = CliRunner().invoke(cli, ["dump", "--format", form, "--server-id", "99", path])
+
+    assert (some.exit_code, none.exit_code) == (0, 0), none.exception
+    assert len(none.stdout) < 10_000 < len(some.stdout)
 
 
 def _is_gtid(line: dict[str, Any]) -> bool:

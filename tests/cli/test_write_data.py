@@ -485,6 +485,20 @@ def test_an_export_in_csv_is_read_as_change_records(tmp_path: Path) -> None:
     assert not (tmp_path / "no" / "logs").exists()
 
 
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("version", ["9.7.0", "11.8.2-MariaDB-log"])
+def test_json_documents_of_an_export_stay_documents(tmp_path: Path, kind: str, version: str) -> None:
+    """They are text in exports; in a line of rows without an operation, a string is a string."""
+    ddl, options = "CREATE TABLE shop.t (id INT PRIMARY KEY, j JSON)", ("--set", f"server_version={version}")
+    lines = '{"id": 1, "j": {"a": [1, null]}}\n{"id": 2, "j": "text"}\n{"id": 3, "j": null}\n{"id": 4, "j": 5}\n'
+    assert write(tmp_path, "t.jsonl", lines, *options, ddl=ddl).exit_code == 0
+    content = exported(tmp_path / "x", tmp_path / "logs", kind)
+    result = write(tmp_path / "again", f"t.{kind}", content, *options, ddl=ddl)
+
+    assert result.exit_code == 0, result.stderr
+    assert records(tmp_path / "again").select(IMAGES).equals(records(tmp_path).select(IMAGES))
+
+
 def test_rows_of_a_latest_state_in_csv_have_their_geometries(tmp_path: Path) -> None:
     """Each is two fields, `g.srid` and `g.wkb`."""
     ddl = "CREATE TABLE shop.t (id INT PRIMARY KEY, g GEOMETRY)"

@@ -561,10 +561,11 @@ class DataWriter:
         if not isinstance(image, dict):
             return None
         if bitmap is None:
-            return row_from_json(image, self._table, self._vendor, is_whole=operation == "insert")
+            is_whole = operation == "insert"
+            return row_from_json(image, self._table, self._vendor, is_whole=is_whole, is_exported=True)
         bits = _bits(_bytes_of(bitmap, name), len(image), name, 0)
         present = {column: image[column] for place, column in enumerate(image) if bits >> place & 1}
-        return row_from_json(present, self._table, self._vendor, is_whole=False)
+        return row_from_json(present, self._table, self._vendor, is_whole=False, is_exported=True)
 
 
 _RowChange = tuple[Operation, Json | None, Json | None]

@@ -127,9 +127,16 @@ class ScriptTables:
 
 
 def row_from_json(
-    row: Mapping[str, object], table: TableDefinition, vendor: Vendor, *, is_whole: bool = True
+    row: Mapping[str, object],
+    table: TableDefinition,
+    vendor: Vendor,
+    *,
+    is_whole: bool = True,
+    is_exported: bool = False,
 ) -> dict[str, object]:
     """Convert a JSON row to column values. With `is_whole`, missing nullable columns are NULL.
+
+    `is_exported`: as in `value_from_json`.
 
     Raises:
         BinlogFormatError: a value does not match the type of its column.
@@ -138,7 +145,7 @@ def row_from_json(
     found: dict[str, object] = {}
     for name, value in row.items():
         column = table.columns[table.column_index(name)]
-        found[column.name] = value_from_json(value, column, vendor)
+        found[column.name] = value_from_json(value, column, vendor, is_exported=is_exported)
     if len(found) < len(row):
         raise UnsupportedFeature("a column is named twice", field=table.full_name, found=", ".join(row))
     if is_whole and len(found) < len(table.columns):
