@@ -370,9 +370,9 @@ class BinlogReader:
             MissingTableMap: no table map before the event has its table id.
             BinlogFormatError: a given table definition has other columns than the table map.
         """
-        table = event if isinstance(event, TableMapEvent) else self._decoder.table_map(event)
-        known = self._last_plans.get(id(table.column_types))
-        if known is not None and known[0].schema is table.schema and known[0].table is table.table:
+        table = self._decoder.table_map(event)
+        known = self._last_plans.get(id(table.table))  # tables of the same columns may share the other fields
+        if known is not None and known[0].schema is table.schema and known[0].column_types is table.column_types:
             return known[1]
         key = (table.schema, table.table, table.column_types, table.metadata, table.nullable, table.optional_metadata)
         plan = self._plans.get(key)
@@ -382,7 +382,7 @@ class BinlogReader:
             except BinlogError as exc:
                 exc.locate(file=self._file)
                 raise
-        self._last_plans.put(id(table.column_types), (table, plan))
+        self._last_plans.put(id(table.table), (table, plan))
         return plan
 
     def _forget_plans(self) -> None:
@@ -538,8 +538,8 @@ class BinlogReader:
             if kind in TABLE_EVENTS:
                 follow(event)
             if payload is None or event.header.inner is None:
-                self._good_event = payload or self._good_event
-                payload = event if kind is TransactionPayloadEvent else None
+                if payload is not None:
+                    self._good_event, payload = payload, None
                 self._event = event
                 place = feed(event)
             if kind is QueryEvent:
@@ -547,7 +547,10 @@ class BinlogReader:
             if self._choice is None or self._wants(self._choice, event):
                 yield event
             if place is GroupPlace.OUTSIDE and payload is None:
-                self._good_event = event
+                if kind is TransactionPayloadEvent:
+                    payload = event
+                else:
+                    self._good_event = event
         self._good_event = payload or self._good_event
 
     def _wants(self, choice: Selection, event: BinlogEvent) -> bool:

@@ -160,7 +160,8 @@ cdef class EventCutter:
         self.contexts, self.variables, self.schemas = _bodies(), _bodies(), _bodies()
         self.known = [None] * 256
         for code in range(256):
-            self.known[code] = _bodies()
+            if code == TABLE_MAP_EVENT or is_plain_rows(code):
+                self.known[code] = _bodies()
             self.maker[code] = NULL
 
     def set_codes(self, codes, int64_t opened_size=0):
@@ -171,7 +172,8 @@ cdef class EventCutter:
         cdef int code
         for code in range(256):
             self.maker[code] = NULL
-            self.known[code].clear()
+            if self.known[code]:
+                self.known[code].clear()
         self.opened_size = opened_size
         self.contexts.clear()
         self.variables.clear()
@@ -299,7 +301,7 @@ cdef class EventCutter:
         cdef Maker maker = <Maker>self.maker[code]
         cdef object known, made
         if code == TABLE_MAP_EVENT:
-            known = self.known[code].get(body[:end - body])
+            known = (<dict>self.known[code]).get(body[:end - body])
             return None if known is None else copied(maker, known, self._header(p, place, number))
         if is_plain_rows(code):
             return self._rows(maker, code, p, body, end, place, number)
@@ -349,7 +351,7 @@ cdef class EventCutter:
         if not rows_head(&head, body, end, rows_post_header(<uint8_t>code)) or head.extra == NULL or not read_frame(
                 &rows, <uint8_t>code, head.rest, end, &columns):
             return None
-        known = self.known[code].get(body[8:rows.images - body])
+        known = (<dict>self.known[code]).get(body[8:rows.images - body])
         if known is None:
             return None
         made = begin(maker)
@@ -367,7 +369,7 @@ cdef class EventCutter:
         cdef object known, made
         if not size:
             return None
-        known = self.contexts.get(body[11:size - 1])
+        known = (<dict>self.contexts).get(body[11:size - 1])
         if known is None:
             known = self._context(body + QUERY_POST_HEADER, u16(body + 11), body[8])
         if known is None:
@@ -391,7 +393,7 @@ cdef class EventCutter:
         cdef int64_t width
         cdef list variables = []
         cdef object variable
-        cdef object schema = self.schemas.get(end[:schema_size])
+        cdef object schema = (<dict>self.schemas).get(end[:schema_size])
         if schema is None:
             return None
         while at < end:
@@ -403,7 +405,7 @@ cdef class EventCutter:
                 put(self.variable, variable, 0, at[0])
                 put(self.variable, variable, 1, little(at + 1, <int>(width - 1)))
             else:
-                variable = self.variables.get(at[:width])
+                variable = (<dict>self.variables).get(at[:width])
                 if variable is None:
                     return None
             variables.append(variable)

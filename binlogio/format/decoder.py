@@ -167,9 +167,7 @@ class Decoder:
         Raises:
             MissingTableMap: the statement has no such table map; the reader may have started inside a statement.
         """
-        if isinstance(event, TableMapEvent):
-            return event
-        found = self._table_maps.get(event.table_id)
+        found = event if type(event) is TableMapEvent else self._table_maps.get(event.table_id)
         if found is None:
             raise MissingTableMap(
                 f"no table map defines table id {event.table_id}",

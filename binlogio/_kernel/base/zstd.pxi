@@ -69,8 +69,6 @@ cdef class ZstdContext:
     def __cinit__(self):
         if zstd_library is None:
             use_zstd()
-        if zstd_make != NULL:
-            self.context = zstd_make()
 
     def __dealloc__(self):
         if self.context != NULL and zstd_free != NULL:
@@ -78,6 +76,8 @@ cdef class ZstdContext:
 
     cdef bint takes(self, const uint8_t* frame, int64_t length, int64_t size) noexcept nogil:
         """Return whether the bytes are one complete frame with a small window; `size` is the plain size."""
+        if self.context == NULL and zstd_make != NULL:
+            self.context = zstd_make()
         if self.context == NULL or zstd_decompress == NULL or length < LEAST_FRAME or size <= 0:
             return False
         if not frame[4] & SINGLE_SEGMENT and frame[5] > <int>MOST_WINDOW:
