@@ -31,7 +31,7 @@ _IN_PARTS: Final = frozenset(
 )  # fmt: skip
 
 
-class RowsPart(NamedTuple):
+class EventPart(NamedTuple):
     """Which part of its event the last rows event is."""
 
     is_first: bool = True
@@ -91,7 +91,7 @@ class BigRows:
             framer.pass_event(header)
         return is_there
 
-    def parts(self) -> Iterator[tuple[RowsEvent, RowsPart]]:
+    def parts(self) -> Iterator[tuple[RowsEvent, EventPart]]:
         """Yield the event once for each part of its images; the log is then at the end of the event."""
         header, log, images, is_first = self.frame.header, self.log, bytearray(), True
         tail = 0 if self.frame.checksum is None else CHECKSUM_SIZE
@@ -108,7 +108,7 @@ class BigRows:
             if taken:
                 part = replace(self.head, images=bytes(memoryview(images)[:taken]))
                 del images[:taken]
-                yield part, RowsPart(is_first, is_last=not (left or images))
+                yield part, EventPart(is_first, is_last=not (left or images))
                 is_first = False
                 del part
         stream.seek(header.offset + header.event_size)

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
-from binlogio.big_rows import BigRows, RowsPart
+from binlogio.big_rows import BigRows, EventPart
 from binlogio.bounded_cache import BoundedCache
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.dotted_names import dotted_name
@@ -107,7 +107,7 @@ class BinlogReader:
         decoder: Decoder | None = None,
     ) -> None:
         self.files: Final = tuple(log.name for log in logs)
-        self.rows_part = RowsPart()  # with `texts`, large rows events are returned in parts
+        self.rows_part = EventPart()  # with `texts`, large rows events are returned in parts
         self.torn_tail: TornTail | None = None
         self.torn_tails: Final[list[tuple[Position, TornTail]]] = []
         self._frame: EventFrame | None = None  # the frame of the last event, if it is not from a list of events
@@ -526,7 +526,7 @@ class BinlogReader:
         for event, self.rows_part in rows.parts():
             if self._choice is None or self._is_chosen:
                 yield event
-        self.rows_part = RowsPart()
+        self.rows_part = EventPart()
         if self._tracker.place is GroupPlace.OUTSIDE:
             self._good, self._good_event = rows.frame.end, None
 

@@ -80,6 +80,7 @@ class RowSelection:
         note_plan: called with the plan of each selected table map before its rows are read, from any thread.
         mixed: batches contain all tables in the order of the log, and images are JSON text.
         names_columns: the schemas of batches of one table contain the names of all its columns; see `column_names`.
+        refuses_unnamed: with `may_lack_columns`, refuse a table whose columns have no names; False: it lacks them.
     """
 
     wants: Callable[[str, str], bool]
@@ -96,6 +97,7 @@ class RowSelection:
     source_columns: tuple[str, ...] = ()
     note_plan: Callable[[TablePlan], None] | None = None
     names_columns: bool = False
+    refuses_unnamed: bool = True
 
     @property
     def columns_at_the_end(self) -> tuple[str, ...]:
@@ -106,12 +108,12 @@ class RowSelection:
         """Return the names of the selected columns of a table; None: all columns.
 
         Raises:
-            ConditionError: with `may_lack_columns`, its columns have no names, so that it may have the selected ones.
+            ConditionError: its columns have no names, so that it may have the selected ones (`refuses_unnamed`).
         """
         if self.columns is None or not self.may_lack_columns:
             return self.columns
         labels = [column.label for column in plan.columns]
-        if "@1" in labels and not set(self.columns).issubset(labels):
+        if self.refuses_unnamed and "@1" in labels and not set(self.columns).issubset(labels):
             raise ConditionError(
                 "the columns of the table have no names", field=plan.full_name, expected=", ".join(self.columns),
                 hint=Hint.UNNAMED_COLUMNS,

@@ -120,7 +120,7 @@ def row_batches(
         source_columns = tuple(filter(request.has_column, request.options.source_columns))
     has_images = all_columns or request.has_column("before") or request.has_column("after")
     selection = _selection(request, mixed=has_images and not is_typed)
-    selection = replace(selection, source_columns=source_columns, note_plan=note_plan)
+    selection = replace(selection, source_columns=source_columns, note_plan=note_plan, refuses_unnamed=False)
     if all_columns or not has_images:
         selection = replace(selection, columns=None if all_columns else ())
     found = read_split(piece.log, piece.split, selection, request.keyring, definitions=_definitions(piece, request))
