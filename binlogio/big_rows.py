@@ -14,16 +14,13 @@ from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError
 from binlogio.events import RowsEvent, codec_for
 from binlogio.format.framing import EventFrame
-from binlogio.format.row_changes import whole_rows
 
 if TYPE_CHECKING:
     from binlogio.format.framing import EventFramer
     from binlogio.rows.plan import TablePlan
     from binlogio.storage.log_file import OpenedLog, SeekableByteStream
 
-PART_SIZE: Final = 1 << 20
-"""The usual size in bytes of the images of a part; a part with a larger row has only this row."""
-
+_PIECE_SIZE: Final = 1 << 20  # bytes read at a time
 _HEAD_SIZE: Final = 1 << 17  # bytes in which the fields before the images end
 _IN_PARTS: Final = frozenset(
     (*range(EventType.WRITE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1 + 1),
@@ -40,7 +37,7 @@ class EventPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BigRows:
-    """A rows event that is read in parts; `frame` has no body."""
+    """A rows event that is read in parts; `frame` has no body, `head` the first of the images."""
 
     frame: EventFrame
     head: RowsEvent
@@ -69,13 +66,17 @@ class BigRows:
             if (verify_checksum and checksum != stored) or not log.read(1):
                 return None
             stream.seek(header.offset + HEADER_SIZE)
-            head = codec_for(header.type_code).parse(header, log.read_up_to(_HEAD_SIZE), context)
+            tail = CHECKSUM_SIZE if context.has_checksum else 0
+            body = log.read_up_to(min(_HEAD_SIZE, header.event_size - HEADER_SIZE - tail))
+            head = codec_for(header.type_code).parse(header, body, context)
             plan = plan_of(head)
         except BinlogError:
             return None
         finally:
             stream.seek(header.offset + framer.buffered)
-        return None if plan is None else cls(EventFrame(header, b"", stored, context), head, plan, log)
+        if plan is None or len(plan.columns) != head.column_count:
+            return None
+        return cls(EventFrame(header, b"", stored, context), head, plan, log)
 
     @staticmethod
     def is_passed(framer: EventFramer, log: OpenedLog) -> bool:
@@ -92,25 +93,21 @@ class BigRows:
         return is_there
 
     def parts(self) -> Iterator[tuple[RowsEvent, EventPart]]:
-        """Yield the event once for each part of its images; the log is then at the end of the event."""
-        header, log, images, is_first = self.frame.header, self.log, bytearray(), True
+        """Yield the event once for each part of its images; the log is then at the end of the event.
+
+        Raises:
+            OSError: the log cannot be read, or became shorter.
+        """
+        from binlogio.rows.row_parts import row_parts  # noqa: PLC0415 - there may be no kernel
+
+        header, log = self.frame.header, self.log
         tail = 0 if self.frame.checksum is None else CHECKSUM_SIZE
-        begin = HEADER_SIZE + min(_HEAD_SIZE, header.event_size - HEADER_SIZE) - len(self.head.images)
-        stream, left = cast("SeekableByteStream", log.stream), header.event_size - begin - tail
+        begin = HEADER_SIZE + min(_HEAD_SIZE, header.event_size - HEADER_SIZE - tail)
+        stream, is_first = cast("SeekableByteStream", log.stream), True
         stream.seek(header.offset + begin)
-        while left or images:
-            wanted = len(images) + max(PART_SIZE - len(images), len(images))
-            while left and len(images) < wanted:
-                read = log.read(min(PART_SIZE, left, wanted - len(images)))
-                images += read
-                left -= len(read)
-            taken = whole_rows(self.head, self.plan, images) if left else len(images)
-            if taken:
-                part = replace(self.head, images=bytes(memoryview(images)[:taken]))
-                del images[:taken]
-                yield part, EventPart(is_first, is_last=not (left or images))
-                is_first = False
-                del part
+        for images, is_last in row_parts(self.head, self.plan, log.read, header.event_size - begin - tail):
+            yield replace(self.head, images=images), EventPart(is_first, is_last)
+            is_first = False
         stream.seek(header.offset + header.event_size)
 
 
@@ -119,7 +116,7 @@ def _checksum(log: OpenedLog, size: int) -> int:
     from binlogio._kernel.primitives import crc32_of  # noqa: PLC0415 - there may be no kernel
 
     checksum, left = 0, size - CHECKSUM_SIZE
-    while left and (data := log.read(min(PART_SIZE, left))):
+    while left and (data := log.read(min(_PIECE_SIZE, left))):
         checksum = crc32_of(data, checksum)
         left -= len(data)
     return checksum

@@ -6,18 +6,17 @@ Reads files in order and tracks the end of the last complete event group. `binlo
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from binlogio.big_rows import BigRows, EventPart
 from binlogio.bounded_cache import BoundedCache
-from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from binlogio.constants import EventType, RowsFlag
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, UnsupportedFeature, WriterStateError
 from binlogio.events import BinlogEvent, RowsEvent, codec_for
-from binlogio.events.base import EventHeader, ParseContext, build_header
+from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
@@ -175,10 +174,10 @@ class BinlogReader:
         return cast("Iterator[BinlogEvent | GroupT_co]", self._events)
 
     def split_rows(self) -> None:
-        """Return a rows event of more than 8 MiB as several ones of whole rows, of which the last one has its flags.
+        """Return a large rows event as several ones of whole rows, of which only the last one ends the statement.
 
-        So the event is never in memory as a whole. Its checksum is verified after the last one. Events inside payloads,
-        and those that the kernel does not read, are not split.
+        So the event is never in memory as a whole (`BigRows`). Events inside payloads, those of a log that can be read
+        only once, and those that the kernel does not read, are not split.
         """
         self._splits_rows = True
 
@@ -664,82 +663,32 @@ class BinlogReader:
                 if start is not None and framer.offset < start:
                     raise no_event_at(start, framer.offset, is_end=True)
                 return
-            if is_unwanted or start is not None or not (yield from self._in_parts(framer, opened, stop)):
+            if is_unwanted or start is not None or not (yield from self._big_rows(framer, opened, stop)):
                 opened.feed(framer)
 
-    def _big_rows(self, framer: EventFramer, opened: OpenedLog, stop: int | None) -> Generator[BigRows, None, bool]:
-        """Yield the next event if it is to be read in parts; return whether it was passed."""
+    def _big_rows(
+        self, framer: EventFramer, opened: OpenedLog, stop: int | None
+    ) -> Generator[BigRows | list[BinlogEvent], None, bool]:
+        """Yield the next event in parts, if it is to be read so; return whether it was passed."""
         if self._passes_big_rows:
             return BigRows.is_passed(framer, opened)
-        if self._writer is None or framer.offset == self._tried or (stop is not None and framer.offset >= stop):
+        takes_parts = self._writer is not None or (self._splits_rows and self._decoder.is_compiled)
+        if not takes_parts or framer.offset == self._tried or (stop is not None and framer.offset >= stop):
             return False
         self._tried = framer.offset
         rows = BigRows.at(framer, opened, self._known_plan, verify_checksum=self._options.verify_checksum)
-        if rows is not None:
+        if rows is None:
+            return False
+        if self._splits_rows:
+            for event, part in rows.parts():
+                yield [event if part.is_last else replace(event, flags=event.flags & ~_STMT_END)]
+        else:
             yield rows
-            framer.pass_event(rows.frame.header)
-        return rows is not None
+        framer.pass_event(rows.frame.header)
+        return True
 
     def _known_plan(self, event: RowsEvent) -> TablePlan | None:
         return None if self._decoder.known_table_map(event.table_id) is None else self.plan(event)
-
-    def _in_parts(
-        self, framer: EventFramer, opened: OpenedLog, stop: int | None
-    ) -> Generator[BigRows | list[BinlogEvent], None, bool]:
-        """Yield a large rows event in parts, if they are wanted; return whether it was passed."""
-        if self._splits_rows:
-            return (yield from self._parts(framer, opened))
-        return (yield from self._big_rows(framer, opened, stop))
-
-    def _parts(self, framer: EventFramer, opened: OpenedLog) -> Generator[list[BinlogEvent], None, bool]:
-        """Yield the rows of a large, incomplete rows event as several events, in bounded memory.
-
-        Returns False, and yields nothing, if the event has to be read as a whole. If the log ends within it, the framer
-        is finished.
-        """
-        if not self._splits_rows or framer.announced <= _MOST_WHOLE:
-            return False
-        room = min(_PART_SIZE, framer.announced - CHECKSUM_SIZE) - framer.buffered
-        if room > 0:
-            framer.feed(opened.read_up_to(room))  # `opened.feed` would read more
-        if framer.buffered > framer.announced - CHECKSUM_SIZE:
-            return False
-        header, body = framer.peek()
-        table_map = None
-        if framer.is_of_usual_form and self._decoder.is_compiled and header.type_code in _PARTED:
-            table_map = self._decoder.known_table_map(int.from_bytes(body[:_TABLE_ID_SIZE], "little"))
-        if table_map is None:
-            return False
-        try:
-            event: Any = codec_for(header.type_code).parse(header, body, framer.context)
-            plan = self.plan(table_map)
-        except BinlogError:
-            return False
-        if event.column_count != len(plan.columns):
-            return False
-        from binlogio.rows.row_parts import row_parts  # noqa: PLC0415 - there may be no kernel
-
-        tail = CHECKSUM_SIZE if framer.context.has_checksum else 0
-        left = header.event_size - HEADER_SIZE - len(body) - tail
-        checksum = zlib.crc32(body, zlib.crc32(build_header(header, framer.context)))
-        unread = 0
-        del body
-
-        def read(count: int) -> bytes:
-            nonlocal checksum, unread
-            data = opened.read_up_to(count)
-            checksum, unread = zlib.crc32(data, checksum), unread + len(data)
-            return data
-
-        for one in row_parts(event, plan, read, left, _PART_SIZE):
-            event = None
-            yield [one]
-        stored = opened.read_up_to(tail) if unread == left else b""
-        if len(stored) < tail or unread < left:
-            framer.finish(skipped=unread + len(stored))
-        else:
-            framer.pass_summed(checksum, stored)
-        return True
 
     def _lists(
         self, framer: EventFramer, opened: OpenedLog, stop: int | None
@@ -789,14 +738,7 @@ GROUP_BOUNDARIES: Final = frozenset({
 
 _MOST_WRITTEN: Final = 1 << 20  # bytes that are buffered to write a group or a statement as a whole
 _MOST_OPENED: Final = 1 << 23  # uncompressed bytes of a payload that the kernel searches for DDL
-_MOST_WHOLE: Final = 1 << 23  # bytes of a rows event that is not split
-_PART_SIZE: Final = 1 << 20  # bytes of a part, at least
-_TABLE_ID_SIZE: Final = 6
-_PARTED: Final = frozenset({
-    EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT,
-    EventType.WRITE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1,
-    EventType.PARTIAL_UPDATE_ROWS_EVENT,
-})  # fmt: skip
+_STMT_END: Final = int(RowsFlag.STMT_END)
 _FIRST_OFFSET: Final = 4  # the offset of the first event, after the magic number
 
 

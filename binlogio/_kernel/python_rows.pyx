@@ -51,7 +51,7 @@ cdef class RowDecoder:
         ValueError: a kind does not have this width or these parameters.
     """
 
-    cdef readonly ImagePlan images
+    cdef ImagePlan images
     cdef object plan, diffs, absent
     cdef list functions, names
     cdef tuple errors

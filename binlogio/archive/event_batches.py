@@ -310,7 +310,7 @@ class LogEvents:
         framer = stream.framer_here()
         framer.feed(data[:HEADER_SIZE])
         framer.next_frame()  # checks the size and the position
-        header, _ = framer.peek()
+        header = framer.peek_header()
         body = LargeBody(window, size, CHECKSUM_SIZE if framer.context.has_checksum else 0)
         return self._batch_of(header, bytearray(data), data[HEADER_SIZE:], body)
 

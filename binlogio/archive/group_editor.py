@@ -310,10 +310,11 @@ class GroupEditor:
             if len(plan.columns) == event.column_count:
                 left = size - HEADER_SIZE - len(first)
                 start = first[: len(first) - len(event.images)]
-                for one in row_parts(event, plan, lambda _: next(pieces, b""), left):
-                    head = with_size(header, HEADER_SIZE + len(start) + len(one.images))
-                    frame = b"".join((head, start[:6], one.flags.to_bytes(2, "little"), start[8:], one.images))
-                    del one
+                for images, is_last in row_parts(event, plan, lambda _: next(pieces, b""), left):
+                    head = with_size(header, HEADER_SIZE + len(start) + len(images))
+                    flags = (event.flags if is_last else event.flags & ~_STMT_END).to_bytes(2, "little")
+                    frame = b"".join((head, start[:6], flags, start[8:], images))
+                    del images
                     yield frame
                 return
         yield b"".join((with_size(header, size), first, *pieces))

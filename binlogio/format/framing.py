@@ -219,17 +219,13 @@ class EventFramer:
             self._at = 0
         self._buffer += data
 
-    def peek(self) -> tuple[EventHeader, bytes]:
-        """Return the header and the body, as far as it was fed, of the incomplete event."""
-        return self._peek_header(), bytes(self._buffer[self._at + self.context.header_size :])
-
     def pass_summed(self, checksum: int, stored: bytes) -> None:
         """Verify the checksum of the incomplete event, whose other bytes were read elsewhere, and pass it.
 
         Raises:
             ChecksumMismatch: the stored checksum differs.
         """
-        header = self._peek_header()
+        header = self.peek_header()
         expected = int.from_bytes(stored, "little")
         if self.context.has_checksum and self._verify_checksum and checksum != expected:
             raise ChecksumMismatch(
@@ -301,7 +297,7 @@ class EventFramer:
         return replace(frame, header=replace(frame.header, offset=self._payload_at, inner=self._inner - 1))
 
     @property
-    def is_of_usual_form(self) -> bool:
+    def _is_of_usual_form(self) -> bool:
         """True if the kernel can cut events out of the buffer."""
         if self._decrypt is not None or self._needs_magic or self._needs_description:
             return False
@@ -315,7 +311,7 @@ class EventFramer:
         They end before the first event that the kernel cannot process; `next_frame` returns this event. With
         `by_group`, they end before the next GTID event. With `keep`, the bytes of the events are stored in `cut`.
         """
-        if not self.is_of_usual_form:
+        if not self._is_of_usual_form:
             return []
         before = self._at
         events = cutter.cut(
@@ -350,7 +346,7 @@ class EventFramer:
         `follow` is called with the type code and the body of each skipped event that may contain DDL. `inside` is True
         if the next event is in the middle of a skipped group.
         """
-        if not self.is_of_usual_form:
+        if not self._is_of_usual_form:
             return inside
         is_inside = chosen.skip(
             self._buffer,
@@ -374,8 +370,8 @@ class EventFramer:
     @property
     def big_header(self) -> EventHeader | None:
         """The header of the next event, if it is big, incomplete, and in the form of current servers."""
-        is_big = self.is_of_usual_form and self._payload_at is None and self.announced > BIG_EVENT_SIZE
-        return self._peek_header() if is_big else None
+        is_big = self._is_of_usual_form and self._payload_at is None and self.announced > BIG_EVENT_SIZE
+        return self.peek_header() if is_big else None
 
     def pass_event(self, header: EventHeader) -> None:
         """Continue after the next event, which was read by other means."""
@@ -425,7 +421,7 @@ class EventFramer:
     def _check_big_event(self, size: int) -> None:
         """Check the size of a big, possibly incomplete event against its log_pos and the limit."""
         if self._decrypt is None and self._has_positions and self._contradicts_position():
-            header = self._peek_header()
+            header = self.peek_header()
             raise BinlogFormatError(
                 "the event's size contradicts its log_pos",
                 offset=self._offset,
@@ -539,14 +535,15 @@ class EventFramer:
         self.torn_tail = TornTail(self._offset, buffered, "the last event is incomplete")
         return END
 
-    def _peek_header(self) -> EventHeader:
+    def peek_header(self) -> EventHeader:
+        """Return the header of the incomplete event, all of which was fed."""
         return parse_header(
             bytes(self._buffer[self._at : self._at + self.context.header_size]), self._offset, self.context
         )
 
     def _contradicts_position(self) -> bool:
         """Return True if log_pos is wrong, unless it differs by the same amount as in the previous event."""
-        header = self._peek_header()
+        header = self.peek_header()
         if self.is_relay_log or self.context.binlog_version != 4 or not header.log_pos:
             return False
         return (header.log_pos - self._offset - header.event_size) & 0xFFFFFFFF not in (0, self.position_shift)
@@ -555,7 +552,7 @@ class EventFramer:
         """Raise an error if the log_pos of an incomplete event contradicts its size: one of the two is damaged."""
         if not self._contradicts_position():
             return
-        header = self._peek_header()
+        header = self.peek_header()
         raise BinlogFormatError(
             f"the event's size reaches beyond the file ({buffered} bytes are left) and contradicts its log_pos",
             offset=self._offset,

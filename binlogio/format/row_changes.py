@@ -40,12 +40,6 @@ def row_changes(event: RowsEvent, plan: TablePlan, *, compiled: bool | None = No
     return decode_rows(event, plan)
 
 
-def whole_rows(event: RowsEvent, plan: TablePlan, images: bytearray) -> int:
-    """Return the number of bytes of the complete rows at the start of `images`, which are of this event."""
-    after = event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
-    return max(0, _decoder(plan).images.whole_rows(event.operation, event.present, after, images)[1])
-
-
 def _decoder(plan: TablePlan) -> RowDecoder:
     found = _decoders.get(id(plan))
     if found is None:

@@ -35,8 +35,8 @@ CASES = [case for case in cases() if sum(log.stat().st_size for log in case.logs
 @pytest.fixture
 def all_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every rows event for a large one, and each row for a part."""
-    monkeypatch.setattr("binlogio.reader._MOST_WHOLE", 0)
-    monkeypatch.setattr("binlogio.reader._PART_SIZE", 60)
+    monkeypatch.setattr("binlogio.format.framing.BIG_EVENT_SIZE", 0)
+    monkeypatch.setattr("binlogio.rows.row_parts.row_parts.__defaults__", (60,))
     monkeypatch.setattr("binlogio.storage.log_file._LEAST_READ", 24)
     monkeypatch.setattr("binlogio.storage.log_file._MAX_READ", 24)
 
