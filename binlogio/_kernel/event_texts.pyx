@@ -16,14 +16,14 @@ from libc.string cimport memcmp, memcpy, memset, strlen
 from binlogio.bounded_cache import BoundedCache
 
 from binlogio._kernel.base.calendar cimport date_of
-from binlogio._kernel.base.cursor cimport u16, u24, u32, u64
+from binlogio._kernel.base.cursor cimport little, u16, u24, u32, u64
 from binlogio._kernel.base.digits cimport digit_count, put_digits
 from binlogio._kernel.base.event_codes cimport (
     ANNOTATE_ROWS_EVENT, ANONYMOUS_GTID_LOG_EVENT, BIG_EVENT_SIZE, DELETE_ROWS_COMPRESSED_EVENT,
     DELETE_ROWS_COMPRESSED_EVENT_V1, DELETE_ROWS_EVENT, DELETE_ROWS_EVENT_V1, GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT,
     HEADER_SIZE, INTVAR_EVENT, MARIADB_GTID_EVENT, PARTIAL_UPDATE_ROWS_EVENT, QUERY_COMPRESSED_EVENT, QUERY_EVENT,
     RAND_EVENT, ROWS_QUERY_LOG_EVENT, TABLE_MAP_EVENT, TRANSACTION_PAYLOAD_EVENT, USER_VAR_EVENT,
-    WRITE_ROWS_COMPRESSED_EVENT, WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
+    WRITE_ROWS_COMPRESSED_EVENT_V1, WRITE_ROWS_EVENT, WRITE_ROWS_EVENT_V1, XA_PREPARE_LOG_EVENT, XID_EVENT,
 )
 from binlogio._kernel.base.hex_digits cimport UUID_TEXT, put_hex, put_uuid
 from binlogio._kernel.base.memory_text cimport append_integer, append_unsigned, end_of
@@ -37,7 +37,9 @@ from binlogio._kernel.row_decoder cimport ImageText
 from binlogio._kernel.scan.event_types cimport (
     is_compressed_rows, is_plain_rows, is_xa_prepare, size_before_sql, sql_may_define,
 )
-from binlogio._kernel.scan.cursor cimport F_BAD_SIZE, F_NEED_DATA, F_WHOLE, Frame, frame_at, is_intact, shift_of
+from binlogio._kernel.scan.cursor cimport (
+    F_BAD_SIZE, F_NEED_DATA, F_WHOLE, Frame, RowsHead, frame_at, is_intact, rows_head, rows_post_header, shift_of,
+)
 from binlogio._kernel.scan.groups cimport (
     G_OPEN, G_OUTSIDE, G_TRANSACTION, GroupState, begins_transaction, ends_transaction, follow_body, frames_changes,
 )
@@ -299,8 +301,8 @@ cdef class EventTexts:
         if is_plain_rows(code) or is_compressed_rows(code):
             if run.statement != IN_STATEMENT or event.frame.end - event.frame.body < 8:
                 return False
-            table = self.slots[u48(event.frame.body) & (SLOTS - 1)]
-            if table is None or table.table_id != u48(event.frame.body) or table.statement != self.statement:
+            table = self.slots[little(event.frame.body, 6) & (SLOTS - 1)]
+            if table is None or table.table_id != little(event.frame.body, 6) or table.statement != self.statement:
                 return False
             if not self.chooses_tables or table.wanted:
                 if run.first == G_TRANSACTION and not run.shown:
@@ -538,7 +540,7 @@ cdef class EventTexts:
         cdef int slot
         if size < 8:
             return None
-        slot = <int>(u48(body) & (SLOTS - 1))
+        slot = <int>(little(body, 6) & (SLOTS - 1))
         table = self.slots[slot]
         if table is None or len(table.body) != size or memcmp(<const char*>table.body, body, size):
             if table is not None and table.statement == self.statement:
@@ -559,15 +561,12 @@ cdef class EventTexts:
     cdef bint _rows_of(self, TextTable table, Event* event, RowsEvent* rows) except -1:
         """Set `rows` to the images of an event. Returns False if it does not match its table map."""
         cdef uint64_t columns = 0
-        cdef int code = event.frame.code
-        cdef const uint8_t* at = event.frame.body + 8
+        cdef uint8_t code = event.frame.code
+        cdef RowsHead head
         if table.images is None:
             return False
-        if WRITE_ROWS_EVENT <= code < WRITE_ROWS_COMPRESSED_EVENT_V1 or code >= WRITE_ROWS_COMPRESSED_EVENT:
-            if event.frame.end - at < 2 or u16(at) < 2 or event.frame.end - at < u16(at):
-                return False
-            at += u16(at)
-        if not read_frame(rows, <uint8_t>code, at, event.frame.end, &columns):
+        if not (rows_head(&head, event.frame.body, event.frame.end, rows_post_header(code))
+                and read_frame(rows, code, head.rest, event.frame.end, &columns)):
             return False
         if is_compressed_rows(code):
             self.plain.size = 0

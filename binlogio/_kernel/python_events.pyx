@@ -348,15 +348,15 @@ cdef class EventCutter:
         cdef uint64_t columns = 0
         cdef object known, made
         cdef int i
-        if not rows_head(&head, body, end, rows_post_header(<uint8_t>code)) or head.extra == NULL or not read_frame(
-                &rows, <uint8_t>code, head.rest, end, &columns):
+        if not (rows_head(&head, body, end, rows_post_header(<uint8_t>code))
+                and read_frame(&rows, <uint8_t>code, head.rest, end, &columns)):
             return None
         known = (<dict>self.known[code]).get(body[8:rows.images - body])
         if known is None:
             return None
         made = begin(maker)
-        put(maker, made, 0, u32(body) | <uint64_t>u16(body + 4) << 32)
-        put(maker, made, 1, u16(body + 6))
+        put(maker, made, 0, head.table_id)
+        put(maker, made, 1, head.flags)
         for i in range(2, maker.count - 2):
             put(maker, made, i, field(maker, known, i))
         put(maker, made, maker.count - 2, rows.images[:rows.size])

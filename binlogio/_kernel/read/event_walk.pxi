@@ -416,13 +416,12 @@ cdef class EventWalk:
     cdef bint _rows(self, WalkEvent* event) except -1:
         cdef uint8_t code = event.frame.code
         cdef RowsHead head
-        if not rows_head(&head, event.frame.body, event.frame.end, rows_post_header(code)) or head.extra == NULL:
+        if not (rows_head(&head, event.frame.body, event.frame.end, rows_post_header(code))
+                and read_frame(&event.rows, code, head.rest, event.frame.end, &event.column_count)):
             return False
         event.is_rows = True
         event.table_id, event.flags, event.extra, event.extra_size = (
             head.table_id, head.flags, head.extra, head.extra_size)
-        if not read_frame(&event.rows, code, head.rest, event.frame.end, &event.column_count):
-            return False
         if is_compressed_rows(code):
             self.plain = Memory()
             if not inflate_images(self.plain, &event.rows, self.opened_size):

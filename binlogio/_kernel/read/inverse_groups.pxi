@@ -27,7 +27,9 @@ from binlogio._kernel.event_scanner cimport (
 )
 from binlogio._kernel.primitives cimport Memory
 from binlogio._kernel.scan.event_types cimport is_group_start, is_plain_rows, size_before_sql
-from binlogio._kernel.scan.cursor cimport F_NEED_DATA, F_WHOLE, Cursor, Frame, is_intact, look, pass_event, set_cursor
+from binlogio._kernel.scan.cursor cimport (
+    F_NEED_DATA, F_WHOLE, Cursor, Frame, RowsHead, is_intact, look, pass_event, rows_head, rows_post_header, set_cursor,
+)
 from binlogio._kernel.scan.groups cimport G_OUTSIDE, G_TRANSACTION, GroupState, follow_body, is_commit
 
 cdef enum:
@@ -289,22 +291,16 @@ cdef class InverseGroups:
         cdef GroupChange* change
         cdef StatementMap* found = NULL
         cdef uint64_t columns = 0
-        cdef uint64_t table_id
+        cdef RowsHead head
         cdef InverseTable table
         cdef InverseRows inverse
-        cdef const uint8_t* at = frame.body + TABLE_ID + 2
+        cdef const uint8_t* at
         cdef int64_t size, i
-        if frame.end - frame.body < TABLE_ID + 4 or u16(frame.head + 17):
+        if u16(frame.head + 17) or not (rows_head(&head, frame.body, frame.end, rows_post_header(frame.code))
+                                        and read_frame(&rows, frame.code, head.rest, frame.end, &columns)):
             return False
-        if frame.code >= WRITE_ROWS_EVENT:
-            if u16(at) < 2 or frame.end - at < u16(at):
-                return False
-            at += u16(at)
-        if not read_frame(&rows, frame.code, at, frame.end, &columns):
-            return False
-        table_id = little(frame.body, TABLE_ID)
         for i in range(self.map_count - 1, -1, -1):
-            if self.maps[i].table_id == table_id:
+            if self.maps[i].table_id == head.table_id:
                 found = &self.maps[i]
                 break
         if found == NULL:
@@ -322,7 +318,7 @@ cdef class InverseGroups:
                     (<const char*>frame.body)[:TABLE_ID] + table.rest, frame.code, table.last_head[1:])
             table.last = table.heads[table.last_head]
         inverse = table.last
-        if inverse is None or inverse.cascades and not frame.body[TABLE_ID] & NO_CASCADES:
+        if inverse is None or inverse.cascades and not head.flags & NO_CASCADES:
             return False
         if inverse.step is not None:
             change = <GroupChange*>self.changes.grow(sizeof(GroupChange))

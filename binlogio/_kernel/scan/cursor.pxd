@@ -133,7 +133,7 @@ cdef struct RowsHead:
     uint16_t flags
     const uint8_t* extra  # NULL if its size is wrong
     int64_t extra_size
-    const uint8_t* rest  # the column count, the bitmaps and the images
+    const uint8_t* rest  # the column count, the bitmaps and the images; NULL if the size of `extra` is wrong
 
 
 cdef inline int rows_post_header(uint8_t code) noexcept nogil:
@@ -152,7 +152,7 @@ cdef inline bint rows_head(RowsHead* head, const uint8_t* body, const uint8_t* e
     if post_header == POST_HEADER_V2:
         head.extra_size = <int64_t>u16(body + id_size + 2) - 2
         if head.extra_size < 0 or end - head.extra < head.extra_size:
-            head.extra = NULL
+            head.extra = head.rest = NULL
             return True
     head.rest = head.extra + head.extra_size
     return True

@@ -674,7 +674,7 @@ cdef class EventScanner:
         plan = self.maps.cores[event.plan]
         if not plan.wanted and not skipped_too:
             return S_GO_ON
-        if self.unknown_post_header[code] or head.extra == NULL or not read_frame(event, code, head.rest, end, &columns):
+        if self.unknown_post_header[code] or not read_frame(event, code, head.rest, end, &columns):
             return S_BAD_EVENT
         if is_compressed_rows(code) and not self._inflate(event):
             return S_BAD_EVENT

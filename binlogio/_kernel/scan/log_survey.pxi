@@ -720,8 +720,6 @@ cdef class LogSurvey:
             self.has_change = True
         elif self.counts or is_compressed_rows(code):
             plan = self.maps.cores[number]
-            if head.extra == NULL:
-                return self._problem(P_BODY, offset, code)
             if not read_frame(&event, code, head.rest, end, &columns) or columns != <uint64_t>plan.column_count:
                 return self._problem(P_ROWS, offset, code)
             if is_compressed_rows(code) and not inflate_images(self.plain, &event, self.opened_size):

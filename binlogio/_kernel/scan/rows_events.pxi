@@ -26,9 +26,9 @@ cdef inline uint8_t operation_of(uint8_t code) noexcept nogil:
 
 cdef bint read_frame(RowsEvent* event, uint8_t code, const uint8_t* at, const uint8_t* end,
                      uint64_t* columns) noexcept nogil:
-    """Set bitmaps and images of an event, from the end of its post-header; returns False if they do not fit."""
+    """Set bitmaps and images of an event, from `RowsHead.rest`; returns False if they do not fit."""
     cdef int64_t bitmap_bytes
-    if not lenenc(&at, end, columns) or columns[0] > <uint64_t>(8 * (end - at)):
+    if at == NULL or not lenenc(&at, end, columns) or columns[0] > <uint64_t>(8 * (end - at)):
         return False
     bitmap_bytes = <int64_t>(columns[0] + 7) // 8
     event.operation = operation_of(code)

@@ -87,12 +87,8 @@ cdef class TextTable:
 
     def __cinit__(self, bytes body, bytes text, bytes head, ImageText images, bint wanted):
         self.body, self.text, self.head, self.images, self.wanted = body, text, head, images, wanted
-        self.table_id = u48(body)
+        self.table_id = little(body, 6)
         self.statement = -1
-
-
-cdef inline uint64_t u48(const uint8_t* p) noexcept nogil:
-    return u32(p) | <uint64_t>u16(p + 4) << 32
 
 
 cdef class QueryText:
