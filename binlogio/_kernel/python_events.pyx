@@ -16,7 +16,7 @@ from dataclasses import replace
 from dataclasses import fields
 from types import MemberDescriptorType
 
-from binlogio.bounded_cache import MOST_TABLES, BoundedCache
+from binlogio.bounded_cache import MOST_TABLES, BoundedBytesCache
 
 from binlogio._kernel.base.cursor cimport little, u16, u32, u64
 from binlogio._kernel.base.event_codes cimport (
@@ -83,7 +83,7 @@ cdef Py_ssize_t _offset(member) except -1:
 
 def _bodies():
     """Return a cache of parsed parts of bodies, by their bytes."""
-    return BoundedCache(MOST_TABLES, most_bytes=MOST_KNOWN_BYTES)
+    return BoundedBytesCache(MOST_TABLES, MOST_KNOWN_BYTES)
 
 
 cdef tuple _GTID_FIELDS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from binlogio.bounded_cache import BoundedCache
+from binlogio.bounded_cache import BoundedBytesCache, BoundedCache
 
 MOST = 100
 
@@ -24,7 +24,7 @@ def test_keys_that_are_used_in_turn_are_found_in_proportion_to_the_size() -> Non
 
 def test_keys_are_replaced_one_by_one_when_they_have_too_many_bytes() -> None:
     """Once such a cache was emptied, so that each look-up missed if more keys than fit were used in turn."""
-    cache: BoundedCache[bytes, int] = BoundedCache(MOST, most_bytes=3200)
+    cache: BoundedBytesCache[int] = BoundedBytesCache(MOST, 3200)
     found = 0
     for number in range(20 * MOST):
         key = b"%040d" % (number % (3 * MOST // 2))
