@@ -28,7 +28,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from binlogio import BinlogWriter, ColumnDefinition, Delete, Insert, ServerVariables, Statement, TableDefinition, Update
+import binlogio
+from binlogio import (
+    BinlogWriter,
+    ColumnDefinition,
+    Delete,
+    Insert,
+    RowsEvent,
+    ServerVariables,
+    Statement,
+    TableDefinition,
+    Update,
+)
 from binlogio.arrow.encode import plan_of
 from binlogio.arrow.types import column_spec
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
@@ -500,6 +511,20 @@ DOOR_LOGS: Final[dict[str, Callable[[Path], Path]]] = {
 """Small logs of every kind, for the table of all doors."""
 
 WRITERS: Final = {"bulk": write_bulk, "bulk_minimal": write_bulk_minimal, "oltp": write_oltp, "mariadb": write_mariadb}
+
+
+def read_rows(log: Path) -> int:
+    """Read all events and decode every row to Python values; return the number of row images and rows."""
+    count = 0
+    with binlogio.open(log) as reader:
+        for event in reader:
+            if isinstance(event, RowsEvent):
+                for change in reader.rows(event):
+                    for image in (change.before, change.after):
+                        if image is not None:
+                            count += len(image.values) > 0
+                    count += 1
+    return count
 
 
 def log_names(*kinds: str) -> list[str]:

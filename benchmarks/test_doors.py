@@ -18,8 +18,7 @@ from typing import Any, Final
 import pytest
 
 import binlogio
-from bench_logs import DOOR_LOGS
-from binlogio import RowsEvent
+from bench_logs import DOOR_LOGS, read_rows
 from binlogio.archive import NewLogs, archive_stats, copy_logs, verify_logs
 from binlogio.archive.export import export
 from binlogio.errors import BinlogError
@@ -55,16 +54,6 @@ def _command(*words: str) -> Callable[[Path, Path], None]:
     return run
 
 
-def _rows(log: Path) -> None:
-    with binlogio.open(log) as reader:
-        for event in reader:
-            if isinstance(event, RowsEvent):
-                for change in reader.rows(event):
-                    for image in (change.before, change.after):
-                        if image is not None:
-                            len(image.values)
-
-
 def _copy(log: Path, to: Path) -> None:
     with NewLogs.in_directory(str(to), "binlog.000001", replaces=True) as target:
         copy_logs(find_logs(str(log)), target)
@@ -83,7 +72,7 @@ def _all(batches: Iterator[Any]) -> None:
 DOORS: Final[dict[str, Callable[[Path, Path], object]]] = {
     "to Arrow": lambda log, _: _all(iter(binlogio.read_tables(log, zero_dates="null"))),
     "rows as JSON": lambda log, _: _all(iter(binlogio.read_rows(log))),
-    "rows as Python values": lambda log, _: _rows(log),
+    "rows as Python values": lambda log, _: read_rows(log),
     "events as objects": lambda log, _: _all(binlogio.open(log)),
     "stats": lambda log, _: archive_stats(find_logs(str(log))),
     "verify": lambda log, _: _all(verify_logs([str(log)])),

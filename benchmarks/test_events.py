@@ -10,8 +10,7 @@ from typing import Any, Final
 import pytest
 
 import binlogio
-from bench_logs import large_enough, log_names
-from binlogio import RowsEvent
+from bench_logs import large_enough, log_names, read_rows
 from measure import cpu_s, in_turn
 from peers import library_cost
 from report import Report
@@ -23,20 +22,6 @@ PEER: Final = "go-mysql"
 def _events(log: Path) -> int:
     with binlogio.open(log) as reader:
         return sum(1 for _ in reader)
-
-
-def _rows(log: Path) -> int:
-    """Read all events and decode every row to Python values; return the number of row images and rows."""
-    count = 0
-    with binlogio.open(log) as reader:
-        for event in reader:
-            if isinstance(event, RowsEvent):
-                for change in reader.rows(event):
-                    for image in (change.before, change.after):
-                        if image is not None:
-                            count += len(image.values) > 0
-                    count += 1
-    return count
 
 
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
@@ -58,9 +43,9 @@ def test_events(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> No
 @pytest.mark.parametrize("log", log_names("bulk", "oltp", "mariadb"), indirect=True)
 def test_rows(benchmark: Any, log: Path, report: Report, tmp_path: Path) -> None:
     """All rows of a log are decoded to Python values with `reader.rows(event)`."""
-    part = large_enough(log, lambda one: cpu_s(lambda: _rows(one)), tmp_path)
+    part = large_enough(log, lambda one: cpu_s(lambda: read_rows(one)), tmp_path)
     data = part.read_bytes()
-    pair = in_turn(benchmark, lambda: _rows(part), lambda: cpu_s(lambda: zlib.crc32(data)), rounds=ROUNDS)
+    pair = in_turn(benchmark, lambda: read_rows(part), lambda: cpu_s(lambda: zlib.crc32(data)), rounds=ROUNDS)
     rows = sum(batch.num_rows for _, batch in binlogio.read_tables(part, zero_dates="null"))
     report.add(
         "reader.rows, Python values",
