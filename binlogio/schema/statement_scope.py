@@ -154,10 +154,7 @@ def _scope(words: Words, schema: str) -> StatementScope:
 
 def _definition(words: Words, verb: str, schema: str) -> StatementScope:
     creates = verb == "CREATE" and not words.sees("OR", "REPLACE")
-    while words.next.upper in _BEFORE_OBJECT or words.next.upper == "DEFINER":
-        if words.take().upper == "DEFINER":
-            _skip_definer(words)
-    kind = words.take().upper
+    kind = object_kind(words)
     if kind in ("DATABASE", "SCHEMA"):
         place = _schema_place(words)
         return StatementScope(
@@ -169,7 +166,6 @@ def _definition(words: Words, verb: str, schema: str) -> StatementScope:
         while not words.accept("ON"):
             words.take()
         return StatementScope(TABLES, (_table(words, schema),))
-    _skip_exists(words)
     if kind in _ROUTINES:
         words.accept("BODY")
         _skip_exists(words)
@@ -188,6 +184,20 @@ def _definition(words: Words, verb: str, schema: str) -> StatementScope:
         words.at -= 1
         words.refuse("a statement with a known list of tables")
     return _of_tables(words, verb, kind, schema, creates=creates)
+
+
+def object_kind(words: Words) -> str:
+    """Return the kind of object after CREATE, ALTER or DROP, in capitals; moves to the name of the object.
+
+    Raises:
+        UnsupportedFeature: the statement ends before it.
+    """
+    while words.next.upper in _BEFORE_OBJECT or words.next.upper == "DEFINER":
+        if words.take().upper == "DEFINER":
+            _skip_definer(words)
+    kind = words.take().upper
+    _skip_exists(words)
+    return kind
 
 
 def _is_disabled(words: Words) -> bool:

@@ -19,13 +19,15 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from binlogio.dotted_names import dotted_name, split_name
+from binlogio.dotted_names import dotted_name
 from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events.control import XidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition, parse_create_table
+from binlogio.schema.ddl.tokens import Words, tokenize
+from binlogio.schema.statement_scope import object_kind
 from binlogio.writer.rules.known_objects import KnownObjects, Trigger
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
 from binlogio.writer.rules.statement import Delete, Insert, Statement, Update, facts_of
@@ -75,19 +77,7 @@ _BOUNDARY: Final = re.compile(
     r"|RELEASE\s+SAVEPOINT\s+`?(?P<release>\w+)`?|USE\s+`?(?P<use>\w+)`?",
     re.IGNORECASE | re.DOTALL,
 )
-
-_NAME: Final = r"(?:`[^`]+`|[\w$]+)(?:\s*\.\s*(?:`[^`]+`|[\w$]+))?"
-_CREATES: Final = re.compile(
-    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?P<kind>TRIGGER|FUNCTION)\s+(?:IF\s+NOT\s+EXISTS\s+)?"
-    rf"(?P<name>{_NAME})\s*(?P<rest>.*)",
-    re.IGNORECASE | re.DOTALL,
-)
-_TRIGGER: Final = re.compile(
-    rf"(?:BEFORE|AFTER)\s+(?P<event>INSERT|UPDATE|DELETE)\s+ON\s+(?P<table>{_NAME})\s+FOR\s+EACH\s+ROW\s+"
-    rf"(?:(?:FOLLOWS|PRECEDES)\s+{_NAME}\s+)?(?P<body>(?:INSERT|REPLACE|UPDATE|DELETE|SET)\b.*)",
-    re.IGNORECASE | re.DOTALL,
-)
-_DROPS_TRIGGER: Final = re.compile(rf"DROP\s+TRIGGER\s+(?:IF\s+EXISTS\s+)?(?P<name>{_NAME})", re.IGNORECASE)
+_BODIES: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE", "SET")
 
 
 class Flush(Enum):
@@ -209,7 +199,7 @@ class _Run:
         self._log = log
         self._session = session
         self._objects = replace(objects, tables=[*objects.tables, *tables])
-        self._triggers: dict[str, Trigger] = {}
+        self._triggers: dict[object, Trigger] = dict(enumerate(objects.triggers))  # created ones by their names
         self._functions: list[str] = []  # whose statements are not known
         self._steps: list[ExplainedStatement] = []
         self._ends = [log.position.offset]
@@ -285,7 +275,8 @@ class _Run:
         session = self._session
         statement = Statement.from_sql(step.sql, session.schema, (), objects=self._objects)
         facts = facts_of(statement)
-        called = next((name for name in self._functions if re.search(rf"\b{re.escape(name)}`?\s*\(", step.sql)), None)
+        calls = (re.search(rf"\b{re.escape(name)}`?\s*\(", step.sql, re.IGNORECASE) for name in self._functions)
+        called = next((name for name, call in zip(self._functions, calls, strict=True) if call), None)
         if facts.verb == "CALL" or called is not None:
             raise UnsupportedFeature(
                 "the statements of a stored routine are not known",
@@ -302,11 +293,9 @@ class _Run:
 
     def _define(self, sql: str, kind: StatementKind) -> None:
         """Add the table of a CREATE TABLE to the existing tables, and a trigger to the triggers."""
-        created, dropped = _CREATES.match(sql), _DROPS_TRIGGER.match(sql)
-        if created is not None or dropped is not None:
-            self._define_routine(created, dropped)
-            return
         if kind not in (StatementKind.DDL, StatementKind.CREATE_TEMPORARY):
+            return
+        if self._define_routine(sql):
             return
         try:
             table = parse_create_table(sql, schema=self._session.schema)
@@ -318,34 +307,46 @@ class _Run:
             temporary = [*self._objects.temporary_tables, table]
             self._objects = replace(self._objects, temporary_tables=temporary)
 
-    def _define_routine(self, created: re.Match[str] | None, dropped: re.Match[str] | None) -> None:
-        """Take a trigger with one statement, or note a function.
+    def _define_routine(self, sql: str) -> bool:
+        """Take a CREATE or DROP TRIGGER, or note a function; returns False for another statement.
 
         Raises:
-            UnsupportedFeature: the trigger has another form.
+            UnsupportedFeature: the trigger has more than one statement, or none that changes rows.
         """
-        if dropped is not None:
-            self._triggers.pop(_plain(dropped["name"]), None)
-        elif created is not None and created["kind"].upper() == "FUNCTION":
-            self._functions.append(_plain(created["name"]))
-            return
-        elif created is not None:
-            found = _TRIGGER.match(created["rest"])
-            if found is None:
-                raise UnsupportedFeature(
-                    "only triggers with one statement can be explained",
-                    found=created[0],
-                    hint="give the statements of its body in a `trigger` line to `binlogio write`",
-                )
-            name = "".join(found["table"].split())
-            schema, table = split_name(name) if "." in name else (self._session.schema, name.strip("`"))
-            body = facts_from_sql(found["body"], schema, objects=self._objects)
-            self._triggers[_plain(created["name"])] = Trigger(
-                table=dotted_name(schema, table),
-                event=found["event"].upper(),
-                body=StatementFacts(kind=StatementKind.SELECT, sub_statements=(body,)),
+        words = Words(tokenize(sql))
+        verb = words.accept_any("CREATE", "DROP")
+        if not verb or (kind := object_kind(words)) not in ("TRIGGER", "FUNCTION"):
+            return False
+        schema, name = words.table_name()
+        key = dotted_name(schema or self._session.schema, name)
+        if kind == "FUNCTION":
+            self._functions.append(name)
+        elif verb == "DROP":
+            self._triggers.pop(key, None)
+        else:
+            self._triggers[key] = self._trigger(words, sql)
+        self._objects = replace(self._objects, triggers=self._triggers.values())
+        return True
+
+    def _trigger(self, words: Words, sql: str) -> Trigger:
+        """Return the trigger of the words after its name."""
+        words.take()  # BEFORE or AFTER
+        event = words.take().upper
+        words.expect("ON")
+        schema, table = words.table_name()
+        words.expect("FOR", "EACH", "ROW")
+        if words.accept_any("FOLLOWS", "PRECEDES"):
+            words.table_name()
+        if words.next.upper not in _BODIES:
+            raise UnsupportedFeature(
+                "only triggers with one statement can be explained",
+                found=sql,
+                hint="give the statements of its body in a `trigger` line to `binlogio write`",
             )
-        self._objects = replace(self._objects, triggers=tuple(self._triggers.values()))
+        schema = schema or self._session.schema
+        body = facts_from_sql(sql[words.next.start :], schema, objects=self._objects)
+        facts = StatementFacts(kind=StatementKind.SELECT, sub_statements=(body,))
+        return Trigger(table=dotted_name(schema, table), event=event, body=facts)
 
     def _note(self, step: ExplainedStatement, before: int) -> None:
         number, after = len(self._steps) - 1, self._session.cached
@@ -396,11 +397,6 @@ def _change(verb: str, table: TableDefinition) -> Change:
     if verb == "UPDATE":
         return Update(table, [((1,), (2,))])
     return Delete(table, [(1,)]) if verb == "DELETE" else Insert(table, [(1,)])
-
-
-def _plain(name: str) -> str:
-    """Return the last part of a name, without backticks."""
-    return name.rpartition(".")[2].strip().strip("`")
 
 
 def _end_of(event: object) -> str:

@@ -93,13 +93,29 @@ def test_a_trigger_is_explained_with_the_statements_that_fire_it() -> None:
 
 
 @pytest.mark.parametrize(
+    "trigger",
+    [
+        "CREATE DEFINER = `an app`@`%` TRIGGER `a.b` AFTER INSERT ON t FOR EACH ROW",
+        "CREATE /* why */ TRIGGER test.tr BEFORE INSERT ON `test` . `t` FOR EACH ROW\nFOLLOWS x",
+    ],
+)
+def test_a_trigger_may_be_written_in_other_ways(trigger: str) -> None:
+    lines = explain(
+        f"{AI}{trigger} INSERT INTO ai(v) VALUES (1); INSERT INTO t VALUES (1,1)", "--json"
+    ).stdout.splitlines()
+    found = {(one["number"], one["binlog_format"]): one["logged"][0]["as"] for one in map(json.loads, lines)}
+
+    assert found[3, "MIXED"] == "rows"
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (f"{TRIGGER}BEGIN INSERT INTO n VALUES (1,1); END", "only triggers with one statement can be explained"),
         (f"{TRIGGER}CALL p()", "only triggers with one statement can be explained"),
         ("CREATE PROCEDURE p() INSERT INTO t VALUES (1,1); CALL p()", "the statements of a stored routine"),
         (
-            "CREATE FUNCTION f() RETURNS INT RETURN 1; INSERT INTO t VALUES (f(),1)",
+            "CREATE FUNCTION f() RETURNS INT RETURN 1; INSERT INTO t VALUES (F(),1)",
             "the statements of a stored routine",
         ),
     ],
