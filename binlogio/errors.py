@@ -329,7 +329,7 @@ class BadMagic(BinlogFormatError):
 
 
 class TruncatedEvent(BinlogFormatError):
-    """The file ends in the middle of an event, although it is not being written."""
+    """The file ends in the middle of an event or an event group, although it is not being written."""
 
 
 class ChecksumMismatch(BinlogFormatError):

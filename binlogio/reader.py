@@ -490,8 +490,15 @@ class BinlogReader:
             if self._is_over:
                 return
         self.torn_tail = self._framer.torn_tail
+        self._check_end(self._framer)
         if self.torn_tail is not None:
             self.torn_tails.append((Position(log.name, self.last_good_offset), self.torn_tail))
+
+    def _check_end(self, framer: EventFramer) -> None:
+        """Refuse a closed log that ends in an event group."""
+        place, group = self._decoder.place, self._tracker.group
+        if self.torn_tail is None and (place or self._tracker.place) is not GroupPlace.OUTSIDE:
+            framer.refuse_open_group(framer.offset if place or group is None else group.begin)
 
     def _items(
         self, start: int | None, stop: int | None
@@ -662,6 +669,8 @@ class BinlogReader:
             if frame is Framing.END:
                 if start is not None and framer.offset < start:
                     raise no_event_at(start, framer.offset, is_end=True)
+                if is_unwanted and framer.torn_tail is None:
+                    framer.refuse_open_group(framer.offset)
                 return
             if is_unwanted or start is not None or not (yield from self._big_rows(framer, opened, stop)):
                 opened.feed(framer)

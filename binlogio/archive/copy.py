@@ -345,6 +345,7 @@ class LogCopier:
     def end_source(self, *, is_open: bool) -> None:
         """End a log that was read to its end; `is_open`: the log ends in the middle of a group."""
         if is_open:
+            self._events.refuse_open_group(self._group_offset)
             self.summary.unfinished.append(Position(self._name, self._group_offset))
             self.abandon_group()
         self._check_servers()

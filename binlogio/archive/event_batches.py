@@ -212,6 +212,10 @@ class LogEvents:
             exc.locate(file=self.name)
             raise
 
+    def refuse_open_group(self, offset: int) -> None:
+        """Raise an error for a log that ends inside the group at `offset`, if its server closed it."""
+        self._stream.framer.refuse_open_group(offset, self.name)
+
     def go_to(self, offset: int, position_shift: int = 0) -> None:
         """Continue at `offset`, where an event must begin. Requires `can_seek`.
 

@@ -365,6 +365,11 @@ class WalkDecoder(Decoder):
         self._walk.payload_end = frame.end
         return super().decode(frame)
 
+    @property
+    def place(self) -> GroupPlace:
+        """The place in an event group after the last event."""
+        return _PLACES[self._walk.group[0]]
+
     def follow(self, event: BinlogEvent) -> None:
         """Update the table maps of the walk with an event."""
         self._walk.begin_event()

@@ -535,6 +535,19 @@ class EventFramer:
         self.torn_tail = TornTail(self._offset, buffered, "the last event is incomplete")
         return END
 
+    def refuse_open_group(self, offset: int, file: str | None = None) -> None:
+        """Raise an error for a log that ends inside an event group, if its server closed it.
+
+        `offset` is where the group begins, or the end of the file. A group may continue in the next relay log.
+        """
+        if not (self.in_use or self.is_relay_log):
+            raise TruncatedEvent(
+                "the file ends in the middle of an event group, but its IN_USE flag says that the server had closed it",
+                file=file,
+                offset=offset,
+                hint="read it again later if a client still writes it; `binlogio repair` writes the groups before",
+            )
+
     def peek_header(self) -> EventHeader:
         """Return the header of the incomplete event, all of which was fed."""
         return parse_header(

@@ -134,7 +134,7 @@ def test_dropped_tables_with_rows_stay_and_others_do_not(tmp_path: Path) -> None
 
 def test_metadata_counts_where_it_contradicts_the_statements(tmp_path: Path) -> None:
     """An ALTER TABLE is not in the log (sql_log_bin=0)."""
-    path = save(tmp_path / "a.000001", query("CREATE TABLE d.t (a INT, z INT)"), mapped(INTS, "FULL"))
+    path = save(tmp_path / "a.000001", query("CREATE TABLE d.t (a INT, z INT)"), mapped(INTS, "FULL"), query("COMMIT"))
     (table,) = logged_tables(find_logs(str(path))).definitions
 
     assert [column.name for column in table.columns] == ["a", "b"]

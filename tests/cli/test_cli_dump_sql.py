@@ -289,6 +289,7 @@ def test_files_of_load_data_are_written(tmp_path: Path) -> None:
         load(1, 2),
         DeleteFileEvent(2, header(EventType.DELETE_FILE_EVENT)),
         block(3, b"4\n"),
+        DeleteFileEvent(3, header(EventType.DELETE_FILE_EVENT)),
     )
     done = dump("--format", "sql", "--local-load", tmp_path, path)
 

@@ -247,9 +247,11 @@ cdef class EventScanner:
         self._end_source()
 
     @property
-    def in_group(self) -> bool:
-        """True in a group whose end was not scanned."""
-        return self.state.place != G_OUTSIDE and not self.groups[self.group_count - 1].is_complete
+    def open_group(self) -> int | None:
+        """The offset of a group whose end was not scanned; None outside of groups."""
+        if self.state.place == G_OUTSIDE or self.groups[self.group_count - 1].is_complete:
+            return None
+        return self.group_offset
 
     @property
     def lacks_end(self) -> bool:
@@ -411,8 +413,10 @@ cdef class EventScanner:
             self.event_time = u32(frame.head)
         if self.keeps_sources:
             self._follow_source(code, body, end, inner)
-        elif not inner and self.choice is not None and self.choice.asks_group_time:
+        elif not inner:
             self._follow_group(code, body, end)
+        if not inner and self.state.begins:
+            self.group_offset = cursor.offset
         if is_any_rows(code) and not is_compressed_rows(code):
             status = self._rows(code, cursor)
         elif self.unknown_post_header[code] and code < WRITE_ROWS_COMPRESSED_EVENT_V1:

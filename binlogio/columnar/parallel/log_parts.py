@@ -80,6 +80,8 @@ class LogPartReader:
             self._read = self._reader_of(log, self._opened)
         if split is None or (self._opened.seekable and is_compiled()):
             yield from self._read(split)
+            if self._walk is not None:
+                self._walk.check_end()
         elif split.start == 0:
             yield from self._read(None)
 

@@ -219,7 +219,7 @@ class BigEvents:
         Returns False if the log ends within the event.
         """
         yield from self._batcher.give_out()
-        if self.ahead is not None and self._router.in_group:
+        if self.ahead is not None and self._router.open_group is not None:
             self.ahead.find_end(header.offset)
         body = self._body(header)
         try:

@@ -161,6 +161,12 @@ class LogWalk:
         """
         self._cursor.window.go_to(offset, self._opened)
 
+    def check_end(self) -> None:
+        """Raise an error if the log was read to its end, which is inside an event group although it was closed."""
+        begin = self._router.open_group
+        if begin is not None and self.torn_tail is None:
+            self._cursor.framer.refuse_open_group(begin, self._log.name)
+
     def close(self) -> None:
         """Release the window's memory. The walk cannot be used any more."""
         self._cursor.window.close()

@@ -1,0 +1,90 @@
+"""A closed log that is cut between two events of a transaction: every reader names the place, and none ends with 0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from click.testing import CliRunner
+
+import binlogio
+from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
+from binlogio.constants import EventType
+from binlogio.errors import TruncatedEvent
+from binlogio.storage import find_logs
+from binlogio_cli.main import cli
+from corpus import MARIADB, MYSQL, frames_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DAMAGE: Final = 1
+COMMANDS: Final = {
+    "dump": ("dump",),
+    "dump of other transactions": ("dump", "--exclude-gtids", "GTID"),
+    "dump as JSON": ("dump", "--json"),
+    "dump as SQL": ("dump", "--format", "sql"),
+    "export": ("export", "--format", "csv", "-o", "OUT"),
+    "grep": ("grep",),
+    "info": ("info",),
+    "schema": ("schema",),
+    "stats": ("stats",),
+    "verify": ("verify",),
+    "undo": ("undo", "--on-statement", "skip", "-o", "OUT"),
+    "undo as a log": ("undo", "--on-statement", "skip", "--format", "binlog", "-o", "OUT"),
+    "replay": ("replay", "--to", "dry-run:"),
+    "copy": ("copy", "-o", "OUT"),
+    "repair": ("repair", "-o", "OUT"),
+}
+READERS: Final[dict[str, Callable[[str], Any]]] = {
+    "open": lambda path: list(binlogio.open(path)),
+    "read_rows": lambda path: list(binlogio.read_rows(path)),
+    "read_tables": lambda path: list(binlogio.read_tables(path)),
+    "two threads": lambda path: list(binlogio.read_tables(path, threads=2)),
+    "events": lambda path: list(read_events(find_logs(path)[0], None, EventSelection())),
+    "transactions": lambda path: list(read_transactions(find_logs(path)[0], None, EventSelection())),
+}
+RECORDS: Final = ("events", "transactions")
+ROWS: Final = (EventType.WRITE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT)
+GTIDS: Final = (EventType.GTID_LOG_EVENT, EventType.MARIADB_GTID_EVENT)
+LOGS: Final = {
+    MYSQL / "rowimage_full" / "binlog.000001": "2f658ac8-e51b-11f1-a314-02fc00000001:1-52",
+    MARIADB / "basic_row" / "binlog.000001": "0-1-99",
+}
+
+
+def cut(path: Path, folder: Path, *, in_use: bool = False) -> tuple[str, int]:
+    """Write a log up to its last rows event; return its path and the offset of the last transaction."""
+    data = bytearray(path.read_bytes())
+    frames = list(frames_of(bytes(data)))
+    end = max(frame.end for frame in frames if frame.header.type_code in ROWS)
+    begin = max(frame.header.offset for frame in frames if frame.header.type_code in GTIDS and frame.end < end)
+    data[21] = in_use
+    found = folder / path.name
+    found.write_bytes(data[:end])
+    return str(found), begin
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.parts[-3])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_name_the_place(name: str, log: Path, tmp_path: Path) -> None:
+    path, begin = cut(log, tmp_path)
+    words = [word.replace("OUT", str(tmp_path / "out")).replace("GTID", LOGS[log]) for word in COMMANDS[name]]
+    done = CliRunner().invoke(cli, [*words, path])
+
+    assert done.exit_code == DAMAGE, done.output
+    assert "transactions" in name or str(begin) in done.output + done.stderr
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.parts[-3])
+@pytest.mark.parametrize("name", READERS)
+def test_readers_name_the_place(name: str, log: Path, tmp_path: Path) -> None:
+    path, begin = cut(log, tmp_path)
+    with pytest.raises(TruncatedEvent, match="in the middle of an event group") as caught:
+        READERS[name](path)
+    end = len(Path(path).read_bytes())  # records do not keep where their group begins
+    assert (caught.value.file, caught.value.offset) == (path, end if name in RECORDS else begin)
+
+    path, _ = cut(log, tmp_path, in_use=True)
+    assert READERS[name](path)
