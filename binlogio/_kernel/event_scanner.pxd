@@ -7,7 +7,7 @@ from libc.string cimport memcmp
 
 from binlogio._kernel.base.cursor cimport u16, u24, u32
 from binlogio._kernel.primitives cimport Memory, ZstdContext
-from binlogio._kernel.scan.cursor cimport Cursor
+from binlogio._kernel.scan.cursor cimport Cursor, Frame
 from binlogio._kernel.scan.groups cimport GroupState
 
 # ------------------------------------------------------------------------------------------------- scan/row_images.pxi
@@ -355,6 +355,7 @@ cdef class EventScanner:
     cdef Memory texts, source_texts  # bytes of statements, and a SourceText for each
     cdef int32_t statement  # index of the current text; -1 if there is none
     cdef int64_t last_serial
+    cdef bint _pass_extra(self, Frame* frame, uint8_t code) noexcept nogil
     cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint inner) except -1 nogil
     cdef int _note_outcome(self, Group* group, uint8_t code, const uint8_t* body, const uint8_t* end,
                            bint ahead) except -1 nogil
@@ -381,6 +382,7 @@ cdef class EventScanner:
     cdef object open_payload, decompress, follow
     cdef bint checksum, verify, follows
     cdef bint has_positions  # log_pos of events is their end position
+    cdef int header_extra  # bytes of event headers after the first 19
     cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
     cdef int64_t opened_size  # most bytes of a decompressed event
     cdef uint8_t[256] post_headers  # post-header bytes, by type code of current servers

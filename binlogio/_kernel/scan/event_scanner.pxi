@@ -165,8 +165,9 @@ cdef class EventScanner:
         free(last)
         return firsts
 
-    def describe(self, *, bint checksum, post_headers, unknown=(), bint has_positions=False) -> None:
-        """Set the format: whether events have checksums, and the post-header size in bytes by event type.
+    def describe(self, *, bint checksum, post_headers, unknown=(), bint has_positions=False,
+                 int header_size=HEADER_SIZE) -> None:
+        """Set the format: whether events have checksums, the post-header sizes by event type, the size of headers.
 
         With `has_positions`, log_pos is the end position of an event, so that of a large event must agree with its
         size. The types in `unknown` have a post-header size that no server writes. Types missing in `post_headers` have
@@ -175,6 +176,7 @@ cdef class EventScanner:
         cdef int code
         self.checksum = checksum
         self.has_positions = has_positions
+        self.header_extra = header_size - HEADER_SIZE
         self.state.place = G_OUTSIDE
         self._end_source()
         for code in range(256):
@@ -285,9 +287,11 @@ cdef class EventScanner:
             if frame_at(&frame, &data[at], size - at, self.checksum and not inner) == F_BAD_SIZE:
                 return -1
             code = self.codes[frame.code]
-            if min(<int64_t>frame.size, HEADER_SIZE + LONGEST_QUERY_HEAD) > size - at and not (
-                    is_any_rows(code) and size - at >= 64 or code == TRANSACTION_PAYLOAD_EVENT):
+            if min(<int64_t>frame.size, HEADER_SIZE + self.header_extra + LONGEST_QUERY_HEAD) > size - at and not (
+                    is_any_rows(code) and size - at >= 64 + self.header_extra or code == TRANSACTION_PAYLOAD_EVENT):
                 break
+            if not self._pass_extra(&frame, code):
+                return -1
             end = min(frame.end, &data[0] + size)
             if inner or self.ahead.place != G_OUTSIDE:
                 self._note_outcome(group, code, frame.body, end, True)
@@ -400,6 +404,8 @@ cdef class EventScanner:
             return S_BAD_EVENT
         if found == F_NEED_DATA:
             return S_NEED_DATA
+        if not self._pass_extra(frame, code):
+            return S_BAD_EVENT
         if not inner and cursor.offset >= self.stop_offset and is_group_start(code):
             return S_STOP
         body, end = frame.body, frame.end
@@ -445,6 +451,12 @@ cdef class EventScanner:
                 self._end_source()
             pass_event(cursor)
         return status
+
+    cdef bint _pass_extra(self, Frame* frame, uint8_t code) noexcept nogil:
+        """Exclude the bytes of a header after the first 19 from the body; returns False if the event is too short."""
+        if self.header_extra and code != ROTATE_EVENT:
+            frame.body += self.header_extra
+        return frame.body <= frame.end
 
     cdef int _follow_source(self, uint8_t code, const uint8_t* body, const uint8_t* end, bint inner) except -1 nogil:
         """Update thread, XID, outcome and statement, the source of rows, for an event."""

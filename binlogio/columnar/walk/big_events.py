@@ -76,7 +76,9 @@ class BigEvents:
         """Yield the rows of a compressed transaction in the window that is too large to be decompressed at once."""
         header = parse_header(raw, self._cursor.window.offset, self._cursor.context)
         end = len(raw) - CHECKSUM_SIZE * self._cursor.context.has_checksum
-        event = codec_for(header.type_code).parse(header, raw[HEADER_SIZE:end], self._cursor.context)
+        context = self._cursor.context
+        body = raw[context.header_size_of(header.type_code) : end]
+        event = codec_for(header.type_code).parse(header, body, context)
         self._router.begin_payload(header.offset + header.event_size)
         if self.ahead is not None:
             self.ahead.find_inner_end(plain_payload(event, decompress_zstd))
@@ -198,7 +200,8 @@ class BigEvents:
 
     def _inner_header(self, inner: Window, header: EventHeader) -> EventHeader | None:
         """Return the header of the next inner event if it is a rows event larger than a window; otherwise None."""
-        if inner.held < HEADER_SIZE or event_size(inner.view) <= WINDOW_SIZE:
+        is_long = self._cursor.context.header_size != HEADER_SIZE
+        if is_long or inner.held < HEADER_SIZE or event_size(inner.view) <= WINDOW_SIZE:
             return None
         found = parse_header(bytes(inner.view[:HEADER_SIZE]), header.offset, self._cursor.context)
         return found if found.type_code in IN_PARTS else None

@@ -132,9 +132,10 @@ class LogCursor:
     def is_one_piece(self) -> bool:
         """Return True for a log in which events cannot be found by position.
 
-        In relay logs, log_pos is the position in the source's log; encrypted logs hide it.
+        In relay logs, log_pos is the position in the source's log; encrypted logs hide it. Groups are searched for by
+        headers of 19 bytes.
         """
-        if self.framer.is_relay_log:
+        if self.framer.is_relay_log or self.context.header_size != HEADER_SIZE:
             return True
         window = self.window
         window.fill(HEADER_SIZE)

@@ -2,7 +2,7 @@
 
 `log_cursor` handles format descriptions, encryption and torn tails. `big_events` reads events larger than a window. A
 `RowBatcher` builds batches of the rows. If the kernel rejects an event, the construct parser (pure Python) parses it
-again and raises the error. The construct parser also reads logs whose event headers have more than 19 bytes.
+again and raises the error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from binlogio._kernel import event_scanner
 from binlogio.bounded_cache import BoundedCache
 from binlogio.columnar.batches.records import TableRecords
 from binlogio.columnar.batches.refusals import refuse_event, unreadable
-from binlogio.columnar.fallback import OPENED_TYPES, RowsWalk, read_frames
+from binlogio.columnar.fallback import OPENED_TYPES, RowsWalk
 from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents
@@ -89,7 +89,6 @@ class LogWalk:
         self._opened = opened
         self._selection = selection
         self._described = False
-        self._is_left_to_construct = False
         self._is_at_event = True  # an event begins at the window's start; otherwise a group is searched
         self._plans = 0
         self._images: dict[tuple[object, ...], ImagePlan] = {}
@@ -138,7 +137,7 @@ class LogWalk:
         """
         self._batcher.begin_split()
         try:
-            if not (self._described or self._is_left_to_construct):
+            if not self._described:
                 if split is not None:
                     self._cursor.window.read_to = DESCRIPTION_SIZE
                 self._described = self._cursor.take_magic() and self._describe()
@@ -147,8 +146,6 @@ class LogWalk:
                 yield from self._walk()
                 self._is_at_event = self.torn_tail is None
             yield from self._batcher.give_out()
-            if self._is_left_to_construct and (split is None or split.start == 0):
-                yield from self._read_by_construct()
         except BinlogError as exc:
             exc.locate(file=self._log.name)
             yield from self._batcher.give_out()
@@ -266,6 +263,8 @@ class LogWalk:
             return cursor.fill_or_end(size)
         if not cursor.has_room_for(size):
             return False
+        if cursor.context.header_size != HEADER_SIZE:
+            return cursor.fill_or_end(size)
         window.fill(WINDOW_SIZE)  # has the fields before the images or the payload
         header = parse_header(bytes(window.view[:HEADER_SIZE]), window.offset, cursor.context)
         if header.type_code in IN_PARTS:
@@ -289,15 +288,13 @@ class LogWalk:
         if context.binlog_version != BINLOG_VERSION:
             self._pass_old_log()
             return False
-        if context.header_size != HEADER_SIZE:
-            self._is_left_to_construct = True
-            return False
         sizes, unknown = _post_headers(context)
         self._router.describe(
             checksum=context.has_checksum,
             post_headers=sizes,
             unknown=unknown,
             has_positions=not cursor.framer.is_relay_log and not cursor.is_decrypted,
+            header_size=context.header_size,
         )
         self._router.renumber([context.real_type(code) for code in range(256)])
         self._known = self._known_plans.of(context)
@@ -306,18 +303,9 @@ class LogWalk:
     def _pass_old_log(self) -> None:
         """Read a log from before MySQL 5.0, which has no row changes, to its end."""
         walk = RowsWalk(self._selection, self._definitions)
-        for frame in self._frames_left():
-            list(walk.take(frame))
-
-    def _read_by_construct(self) -> Iterator[TableBatch]:
-        """Return the rows of a log whose header size the kernel does not support."""
-        return read_frames(self._log.name, self._frames_left(), self._selection, self._definitions)
-
-    def _frames_left(self) -> Iterator[EventFrame]:
-        """Yield the frames from the window's start to the end of the log."""
         for frame in self._cursor.frames_left():
             self._definitions.pass_to(frame.header.offset)
-            yield frame
+            list(walk.take(frame))
 
     # ---------------------------------------------------------------------------------------- callbacks of the router
 
