@@ -361,6 +361,10 @@ class MissingPackage(UnsupportedFeature):
         super().__init__(reason, hint=f"pip install 'binlogio[{extra}]'")
 
 
+class MissingKernel(UnsupportedFeature):
+    """The call needs the compiled kernel, which is not installed or is turned off."""
+
+
 class UndecidedRows(UnsupportedFeature):
     """Rows cannot be compared with a condition, because the log does not have the column."""
 

@@ -1,6 +1,7 @@
-"""Selects the implementation of decoding and encoding: the compiled kernel, or construct.
+"""Selects the implementation of parsing and building events: the compiled kernel, or construct.
 
-Both give the same results; construct is about a hundred times slower. The environment variable selects:
+Both give the same results; construct is about a hundred times slower, and is enough for `binlogio.open`, the writer and
+`dump`. Everything else calls `require_kernel` first. The environment variable selects:
 
 BINLOGIO_KERNEL := (unset)    the compiled kernel; if it is not installed, construct, with one warning per process.
                               An error if binlogio is imported from a zip archive, which cannot contain the kernel
@@ -17,15 +18,14 @@ from importlib import import_module
 from typing import Final
 from zipimport import zipimporter
 
-from binlogio.errors import UnsupportedFeature
+from binlogio.errors import MissingKernel, UnsupportedFeature
 
 COMPILED: Final = "compiled"
 CONSTRUCT: Final = "construct"
 VARIABLE: Final = "BINLOGIO_KERNEL"
-INSTALL: Final = "install a C compiler and Python's headers, then reinstall binlogio"
+INSTALL: Final = "install a wheel of binlogio; or a C compiler and Python's headers, then reinstall binlogio"
 IN_ARCHIVE: Final = (
-    "install binlogio where it runs, with Spark's --py-files in the Python of the executors (docs/spark_clusters.md); "
-    f"or set {VARIABLE}={CONSTRUCT}, which is about a hundred times slower"
+    "install binlogio where it runs, with Spark's --py-files in the Python of the executors (docs/spark_clusters.md)"
 )
 MODULES: Final = (
     "primitives",
@@ -57,12 +57,12 @@ def implementation() -> str:
         return COMPILED
     if wanted == COMPILED:
         raise UnsupportedFeature("the compiled kernel is not installed", field=VARIABLE, found=missing, hint=INSTALL)
-    if isinstance(__spec__.loader, zipimporter):
+    if _is_in_archive():
         raise UnsupportedFeature(
             "binlogio is imported from a zip archive, from which Python cannot load the compiled kernel",
             field=VARIABLE,
             found=__file__,
-            hint=IN_ARCHIVE,
+            hint=f"{IN_ARCHIVE}; {VARIABLE}={CONSTRUCT} reads events and writes logs without it",
         )
     _warn(missing)
     return CONSTRUCT
@@ -75,6 +75,30 @@ def is_compiled() -> bool:
         UnsupportedFeature: as in `implementation`.
     """
     return implementation() == COMPILED
+
+
+def require_kernel(what: str) -> None:
+    """Check that the compiled kernel is used, before a call that has no other implementation; `what` names it.
+
+    Raises:
+        MissingKernel: it is not installed, or turned off.
+        UnsupportedFeature: the environment variable has an unknown value.
+    """
+    if os.environ.get(VARIABLE) == CONSTRUCT:
+        found, hint = f"{VARIABLE}={CONSTRUCT}", f"unset {VARIABLE}"
+    else:
+        missing = missing_module()
+        if missing is None:
+            implementation()
+            return
+        found, hint = missing, INSTALL
+        if _is_in_archive():
+            found, hint = "binlogio in a zip archive, from which Python cannot load it", IN_ARCHIVE
+    raise MissingKernel(f"{what} needs the compiled kernel", found=found, hint=hint)
+
+
+def _is_in_archive() -> bool:
+    return isinstance(__spec__.loader, zipimporter)
 
 
 @cache
@@ -92,7 +116,8 @@ def missing_module() -> str | None:
 def _warn(missing: str) -> None:
     """Warn once per process that construct is slow."""
     warnings.warn(
-        f"binlogio runs without its compiled kernel ({missing}) and is about a hundred times slower; {INSTALL}."
+        f"binlogio runs without its compiled kernel ({missing}): it only reads events, dumps and writes logs, about a"
+        f" hundred times slower; {INSTALL}."
         f" Set {VARIABLE}={CONSTRUCT} to disable this warning",
         RuntimeWarning,
         stacklevel=4,

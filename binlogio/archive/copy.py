@@ -50,6 +50,7 @@ from binlogio.events.format_description import server_version_numbers
 from binlogio.events.gtid import GtidTaggedEvent, PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.gtid import GtidSet, GtidSetEncoding
+from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_READ_OPTIONS, Position, ReadOptions
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.series.continuity import check_series, ignored, later_gtids, logged_by_two, missing_gtids, shown
@@ -191,6 +192,7 @@ def copy_logs(
         WriterStateError: an output file exists, or one file cannot be split.
         OSError: a log cannot be read or written.
     """
+    require_kernel("copy")
     if options.splits and target.is_one:
         raise WriterStateError("one file cannot be split", hint="write into a directory")
     copier = LogCopier(target, options, logs)

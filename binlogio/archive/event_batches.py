@@ -1,8 +1,8 @@
 """Reads a log as batches of whole, unparsed events, with the bounds of their groups.
 
 For commands that copy events instead of parsing them. Each log is read once, in windows of about 1 MiB. The compiled
-kernel indexes headers, verifies checksums and tracks groups. Without the kernel, and for encrypted logs of MariaDB,
-events are framed one by one in Python.
+kernel indexes headers, verifies checksums and tracks groups. Events of encrypted logs of MariaDB are framed one by one
+in Python.
 
     log := format_description (outside_event | group)*  torn_tail?
 """
@@ -29,7 +29,6 @@ from binlogio.events.base import build_header
 from binlogio.events.format_description import BINLOG_VERSION, FormatDescriptionEvent
 from binlogio.format.framing import EventFrame, EventFramer, TornTail
 from binlogio.format.groups import GroupPlace, GroupTracker
-from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
 from binlogio.storage.event_stream import EventStream
 from binlogio.storage.log_file import mariadb_decryptor_for
@@ -239,14 +238,13 @@ class LogEvents:
         return frame
 
     def _batches(self) -> Iterator[EventBatch]:
-        is_quick = is_compiled()
         if self.context.is_mariadb:  # the next event may be START_ENCRYPTION
             frame = self._stream.frame()
             if frame is None:
                 return
             yield self._single(frame)
         while True:
-            if is_quick and self._stream.has_headers:
+            if self._stream.has_headers:
                 yield from self._indexed()
             large = self._large() if self._in_pieces else None
             if large is not None and large.body is not None:

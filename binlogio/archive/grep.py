@@ -24,6 +24,7 @@ from binlogio.columnar.record_types import column_names
 from binlogio.dotted_names import dotted_name
 from binlogio.events.query import QueryEvent
 from binlogio.format.groups import frames_changes
+from binlogio.implementation import require_kernel
 from binlogio.selection.row_condition import RowCondition, undecided_text, unnamed_text
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def find_changes(
         BinlogError: a log is damaged. Changes found before the damage are yielded first.
         OSError: a log cannot be read.
     """
+    require_kernel("grep")
     chosen, counts = options or SearchOptions(), summary or SearchSummary()
     matcher = _ConditionMatcher(None if condition is None else RowCondition(condition), wants, counts)
     reader = MatchReader(matcher, chosen, counts)
@@ -83,6 +85,7 @@ def find_statements(reader: BinlogReader, selection: Selection) -> Iterator[tupl
         BinlogError: a log is damaged.
         OSError: a log cannot be read.
     """
+    require_kernel("grep")
     reader.choose(selection.of_groups)
     for group in reader.groups():
         for event in group:

@@ -47,7 +47,6 @@ from binlogio.events.query import POST_HEADER, QueryEvent, sizes_before_sql
 from binlogio.format.decoder import plain_payload
 from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFrame, EventFramer
-from binlogio.implementation import is_compiled
 from binlogio.primitives import lenenc
 from binlogio.replay.statements import CreateWithRows, OtherStatement, recognize
 from binlogio.schema.source import DefinitionSource
@@ -301,7 +300,7 @@ class GroupEditor:
         pieces = map(bytes, body)
         first = next(pieces, b"")
         size -= CHECKSUM_SIZE if self._has_checksum else 0
-        table = self._maps.get(first[:6]) if self._selects and is_compiled() else None
+        table = self._maps.get(first[:6]) if self._selects else None
         if table is not None and header[TYPE_CODE_AT] in _OPERATIONS:
             from binlogio.rows.row_parts import row_parts  # noqa: PLC0415 - there may be no kernel
 
@@ -333,7 +332,7 @@ class GroupEditor:
 
         It produces the same bytes as `edit`, and stops at a group with event types that only `edit` handles.
         """
-        if self._compression is not None or not is_compiled():
+        if self._compression is not None:
             return None
         from binlogio._kernel.event_scanner import WholeGroupEditor  # noqa: PLC0415 - the kernel is optional
 

@@ -31,6 +31,7 @@ from binlogio.columnar import EventSelection, read_events
 from binlogio.columnar.record_types import column_names, name_text
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError
+from binlogio.implementation import require_kernel
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
 from binlogio.selection.event_filter import Range
@@ -100,6 +101,7 @@ def row_history(
         BinlogError: a log is damaged. Changes found before the damage are yielded first.
         OSError: a log cannot be read.
     """
+    require_kernel("history")
     chosen, counts = options or HistoryOptions(), summary or SearchSummary()
     matcher = _KeyMatcher(table, RowKey.parse(key), chosen.key_columns, counts)
     search = _KeySearch(matcher, chosen, note or no_note, counts)

@@ -39,6 +39,7 @@ from binlogio.format.framing import EventFrame
 from binlogio.format.groups import GTID_EVENTS, GroupPlace, GroupTracker
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidSet
 from binlogio.gtid.sets import Interval
+from binlogio.implementation import require_kernel
 from binlogio.series.log_head import HEAD_EVENTS, head_frames
 from binlogio.storage.index_file import base_name, log_name, log_number
 
@@ -151,6 +152,7 @@ def log_infos(logs: Sequence[LogFile], keyring: Keyring | None = None, *, tables
         keyring: the keys of encrypted logs.
         tables: read whole logs for their tables, and for GTIDs that the heads do not determine.
     """
+    require_kernel("info")
     at_hand: _Ends | None = None
     log_at_hand: LogFile | None = None
     for log in logs:

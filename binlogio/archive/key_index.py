@@ -48,6 +48,7 @@ from binlogio.columnar import RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.record_types import name_text
 from binlogio.dotted_names import dotted_name, split_name
+from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.selection.event_filter import Range
@@ -266,6 +267,7 @@ def index_logs(
     Raises:
         BinlogError, OSError: as in `index_log`.
     """
+    require_kernel("index")
     options: dict[str, Any] = {
         "folder": folder, "key_columns": key_columns, "keyring": keyring, "verify_checksum": verify_checksum,
         "limits": limits,

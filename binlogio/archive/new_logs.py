@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, LOG_POS_BYTES
 from binlogio.errors import WriterStateError
-from binlogio.format.encoder import stamp
-from binlogio.implementation import is_compiled
 from binlogio.storage.index_file import INDEX_SUFFIX, is_index_file, log_number, next_log_name
 from binlogio.storage.log_index import LogIndex, input_of, new_name
 from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, LocalStorage
@@ -32,7 +30,6 @@ from binlogio.storage.new_file import (
     open_side,
     rename_new,
 )
-from binlogio.writer.log.log_builder import frames_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -362,12 +359,6 @@ def write_index(path: Path, names: Iterable[str], *, replaces: bool) -> None:
 
 def place_events(events: bytearray | memoryview, offset: int, *, has_checksum: bool) -> None:
     """Write log_pos and checksum into whole events, in place, for events that begin at `offset` of a log."""
-    if is_compiled():
-        from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - the kernel is optional
+    from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - the kernel is optional
 
-        stamp_events(events, offset, checksum=has_checksum)
-        return
-    at = 0
-    for frame in frames_of([bytes(events)]):
-        events[at : at + len(frame)] = stamp(frame, offset + at, has_checksum=has_checksum)
-        at += len(frame)
+    stamp_events(events, offset, checksum=has_checksum)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from binlogio.columnar.batches.refusals import RowsParser
 from binlogio.columnar.event_reader import WalkDecoder
-from binlogio.columnar.fallback import RowsWalk
 from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS
 from binlogio.columnar.walk.table_plans import KnownPlans
@@ -18,12 +18,9 @@ from binlogio.constants import EVENT_SIZE_BYTES, HEADER_SIZE, TYPE_CODE_AT, Even
 from binlogio.errors import BinlogError
 from binlogio.events import codec_for
 from binlogio.events.base import parse_header
-from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer, check_event_size
-from binlogio.implementation import is_compiled
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.schema.source import DefinitionSource
-from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.log_file import LogFile, OpenedLog
 
 if TYPE_CHECKING:
@@ -72,10 +69,10 @@ class ReadCheck:
             self._rows.close()
         self._events = self._rows = None
 
-    def rows_walk(self, name: str, is_log: IsLog | None = None) -> RowsWalk:
-        """Return a reader of the rows of a log for a caller that parses its events without the kernel."""
+    def rows_parser(self, name: str, is_log: IsLog | None = None) -> RowsParser:
+        """Return a parser of the rows of a log for a caller that parses its events with `BinlogReader`."""
         self._definitions.begin_log(name, is_log)
-        return RowsWalk(self._selection, self._definitions)
+        return RowsParser(self._selection, self._definitions)
 
     def take(self, events: bytes | memoryview, offset: int) -> None:
         """Read whole events, which begin at `offset` of the log.
@@ -98,19 +95,16 @@ class ReadCheck:
             parser.take(events)
         except BinlogError as exc:
             error = exc
-        if rows is not None:
-            try:
-                rows.take(memoryview(events), offset)
-            except BinlogError as exc:
-                error = exc if error is None or (exc.offset or 0) < (error.offset or 0) else error
+        try:
+            rows.take(memoryview(events), offset)
+        except BinlogError as exc:
+            error = exc if error is None or (exc.offset or 0) < (error.offset or 0) else error
         self._end_piece(error, offset, offset + len(events))
         if code == EventType.FORMAT_DESCRIPTION_EVENT:
             self._head += events
 
     def take_large(self, head: bytes, read: Read, offset: int) -> None:
         """Read one rows event in parts: `read` returns its bytes from the first one on; `head` has some of these.
-
-        Requires the kernel.
 
         Raises:
             BinlogError: the event cannot be read.
@@ -121,25 +115,23 @@ class ReadCheck:
         try:
             check_event_size(header.event_size, offset, self._selection.limits)
             codec_for(header.type_code).parse(header, head[HEADER_SIZE:], parser.context)
-            if rows is not None:
-                rows.take(read, offset)
+            rows.take(read, offset)
         except BinlogError as exc:
             error = exc
         end = offset + header.event_size
         parser.pass_to(end, (header.log_pos - end) & _LOW_BITS if header.log_pos else None)
         self._end_piece(error, offset, end)
 
-    def _at(self, offset: int) -> tuple[_Events, _Rows | None]:
+    def _at(self, offset: int) -> tuple[_Events, _Rows]:
         """Return the readers, for events from `offset` on."""
         if self._events is None or offset != self._next:
             self._begin_at(offset)
-        return cast("_Events", self._events), self._rows
+        return cast("_Events", self._events), cast("_Rows", self._rows)
 
     def _begin_at(self, offset: int) -> None:
         self.forget_group()
-        self._events = _Events(self._head, offset, self._selection, self._definitions)
-        if is_compiled():
-            self._rows = _Rows(self._name, self._head, self._selection, self._definitions, self._known_plans)
+        self._events = _Events(self._head, offset, self._selection.limits)
+        self._rows = _Rows(self._name, self._head, self._selection, self._definitions, self._known_plans)
 
     def _end_piece(self, error: BinlogError | None, offset: int, end: int) -> None:
         self._next = end
@@ -171,12 +163,15 @@ def _every_row(limits: Limits, definitions: GivenDefinitions | None) -> RowSelec
 
 
 class _Events:
-    """Parses events as `binlogio.open` does. Without the kernel, it reads their rows, too."""
+    """Parses events as `binlogio.open` does."""
 
-    def __init__(self, head: bytes, offset: int, selection: RowSelection, definitions: DefinitionSource) -> None:
-        self._framer = EventFramer(verify_checksum=False, limits=selection.limits)
-        self._decoder = _decoder(selection.limits)
-        self._rows = None if is_compiled() else RowsWalk(selection, definitions)
+    def __init__(self, head: bytes, offset: int, limits: Limits) -> None:
+        from binlogio._kernel.row_decoder import ParsedEvents  # noqa: PLC0415 - the kernel is optional
+
+        self._framer = EventFramer(verify_checksum=False, limits=limits)
+        self._decoder = WalkDecoder(
+            ParsedEvents(opened_size=limits.opened_size, max_records=1, max_bytes=1, ask_gtid=None)
+        )
         self.take(head)
         self.pass_to(offset, None)
 
@@ -207,25 +202,13 @@ class _Events:
                     break
                 for _ in decoder.decode(frame):
                     pass
-                if self._rows is not None:
-                    for _ in self._rows.take(frame):
-                        pass
         except BinlogError as exc:
             exc.offset = offset
             raise
 
 
-def _decoder(limits: Limits) -> Decoder:
-    if not is_compiled():
-        return Decoder(decompress=decompress_zstd)
-    from binlogio._kernel.row_decoder import ParsedEvents  # noqa: PLC0415 - the kernel is optional
-
-    walk = ParsedEvents(opened_size=limits.opened_size, max_records=1, max_bytes=1, ask_gtid=None)
-    return WalkDecoder(walk)
-
-
 class _Rows:
-    """Reads rows as `read_tables` does, with the kernel."""
+    """Reads rows as `read_tables` does."""
 
     def __init__(
         self, name: str, head: bytes, selection: RowSelection, definitions: DefinitionSource, known_plans: KnownPlans

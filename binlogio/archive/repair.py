@@ -40,7 +40,7 @@ from binlogio.errors import BinlogError, BinlogFormatError
 from binlogio.events.base import has_right_checksum
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.gtid import EMPTY_GTID_SET, Gtid, GtidSet, Interval, MariadbGtid, MariadbGtidSet, Tsid
-from binlogio.implementation import is_compiled
+from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
 from binlogio.series.continuity import check_copies, series_gaps
 from binlogio.series.log_head import known_heads
@@ -155,6 +155,7 @@ def repair_logs(
         BinlogError: no log has a readable head, or a log has a format that cannot be copied.
         OSError: a log cannot be read or written.
     """
+    require_kernel("repair")
     check_copies(logs, known_heads(logs, keyring), keyring)
     options = replace(read_options, verify_checksum=not recompute_checksums)
     check = ReadCheck(options.limits, definitions)
@@ -401,7 +402,7 @@ class _Repair:
         Returns the offset, whether a group begins there, and the difference of log_pos from the place; None if the rest
         of the log is lost.
         """
-        if not events.can_seek or not is_compiled():
+        if not events.can_seek:
             return None
         at = damaged_at if start is None or damaged_at > start else damaged_at + 1
         opened = plain.open()

@@ -23,7 +23,7 @@ from binlogio.constants import HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
-from binlogio.implementation import is_compiled
+from binlogio.implementation import require_kernel
 from binlogio.rows.plan import TablePlan
 from binlogio.selection.selection import EVERY_CHANGE
 from binlogio.series.gtid_history import GtidHistories
@@ -229,13 +229,11 @@ def archive_stats(
 
     Raises:
         ConditionError: a value in the condition of `rows` does not fit its column.
-        UnsupportedFeature: the compiled kernel is missing, or a log has event headers or table maps of an unusual
-            size, as those before MySQL 5.0.
+        UnsupportedFeature: a log has event headers or table maps of an unusual size, as those before MySQL 5.0.
         BinlogError: the only log has no readable head.
         OSError: a log cannot be read.
     """
-    if not is_compiled():
-        raise UnsupportedFeature("statistics need the compiled kernel")
+    require_kernel("stats")
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
     survey = ArchiveSurvey(keyring, counts=True, key_of=_Keys().of, definitions=definitions, on_read=on_read)

@@ -29,7 +29,7 @@ from binlogio.archive.event_batches import likely_headers
 from binlogio.archive.observer import Damage, LogEnd
 from binlogio.archive.read_check import unreadable_text
 from binlogio.columnar.batches.records import TableRecords
-from binlogio.columnar.fallback import ROWS_TYPES
+from binlogio.columnar.batches.refusals import ROWS_TYPES
 from binlogio.columnar.walk.big_events import IN_PARTS, EventBytes
 from binlogio.columnar.walk.log_cursor import is_zero
 from binlogio.columnar.walk.table_plans import KnownPlan

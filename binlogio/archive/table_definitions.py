@@ -14,6 +14,7 @@ from binlogio.errors import UnsupportedFeature
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.frozen import dataclass
+from binlogio.implementation import require_kernel
 from binlogio.reader import BinlogReader
 from binlogio.schema.ddl.first_words import may_define
 from binlogio.schema.given import Described
@@ -64,6 +65,7 @@ def logged_tables(
         OSError: a log cannot be read.
         BinlogError: a log is damaged, or is not a binary log.
     """
+    require_kernel("schema")
     search = _Search(definitions)
     with closing(BinlogReader(list(logs), keyring=keyring, definitions=search.source)) as reader:
         for event in reader:

@@ -25,7 +25,7 @@ from binlogio.events.control import IncidentEvent, RotateEvent
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
-from binlogio.implementation import is_compiled
+from binlogio.implementation import require_kernel
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.series.continuity import check_copies, check_ends, series_gaps
@@ -155,6 +155,7 @@ def verify_logs(
     Raises:
         FileNotFoundError: a source names no file.
     """
+    require_kernel("verify")
     logs: list[LogFile] = []
     names = [os.fspath(source) for source in sources]
     for name in names:
@@ -232,8 +233,6 @@ def _checker(
     keyring: Keyring | None, on_read: Callable[[str, int], object] | None, read_check: ReadCheck | None
 ) -> Callable[[LogFile, _CheckedLog], None]:
     """Return the function that checks one log."""
-    if not is_compiled():
-        return lambda log, checked: _check_by_reader(log, checked, keyring, read_check)
     from binlogio.archive.survey import ArchiveSurvey, UnusualFormatError  # noqa: PLC0415 - needs the kernel
 
     survey = ArchiveSurvey(keyring, counts=False, on_read=on_read, check=read_check)
@@ -259,18 +258,17 @@ def log_end(log: LogFile, keyring: Keyring | None = None) -> LogEnd | None:
 
 
 def _check_by_reader(log: LogFile, checked: _CheckedLog, keyring: Keyring | None, read_check: ReadCheck | None) -> None:
-    """Check a log with the Python reader, up to the first damage.
+    """Check a log with the Python reader, up to the first damage: a format that the survey does not support.
 
-    Used without the kernel, and for formats that the kernel does not support: logs before MySQL 5.0 and of 5.1 alphas.
+    Those are logs before MySQL 5.0, of 5.1 alphas, and with long event headers.
     """
-    rows = None if read_check is None else read_check.rows_walk(log.name, recognizer(log, keyring))
+    rows = None if read_check is None else read_check.rows_parser(log.name, recognizer(log, keyring))
     with BinlogReader([log], keyring=keyring) as reader:
         try:
             for event in reader:
                 checked.read(event, is_first=reader.group is not None and event is reader.group.first)
                 if rows is not None and event.header.inner is None and reader.frame is not None:
-                    for _ in rows.take(reader.frame):
-                        pass
+                    rows.take(reader.frame)
         except BinlogFormatError as exc:
             begin = reader.position.offset if exc.offset is None else exc.offset
             checked.damage(Damage(begin=begin, end=max(begin, log.size or 0), reason=unreadable_text(exc)))

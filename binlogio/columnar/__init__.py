@@ -1,8 +1,8 @@
 """Reads row changes of logs as Arrow record batches.
 
 The public functions are `binlogio.read_rows` and `binlogio.read_tables` (in `rows_reader`). A walk reads a log window
-by window with the compiled kernel. A batcher builds record batches from the rows found. Threads read parts of logs in
-parallel. `fallback` does the same without the kernel, slowly, with the construct parser (pure Python).
+by window with the compiled kernel, which is required. A batcher builds record batches from the rows found. Threads
+read parts of logs in parallel. `row_values` converts single rows in Python, for errors and conditions.
 
     log -> windows -> walk -> batches -> parallel -> rows_reader
 

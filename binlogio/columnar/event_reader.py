@@ -1,7 +1,7 @@
 """Reads events and event groups as Arrow record batches, for the Spark data source.
 
 The kernel fills batches with events of frequent types. Other events are returned by `BinlogReader`, parsed by the
-construct parser, and converted to the same record by `event_records`. Without the kernel this is done for all events.
+construct parser, and converted to the same record by `event_records`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, cast
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Final, TypedDict, cast
 
 from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.columnar.event_records import (
@@ -19,16 +17,10 @@ from binlogio.columnar.event_records import (
     WantsTable,
     body_text,
     event_record,
-    event_records,
     json_text,
 )
 from binlogio.columnar.splits.split_bounds import WHOLE, SplitBounds, split_bounds
-from binlogio.columnar.transaction_records import (
-    TRANSACTION_SCHEMA,
-    commit_times,
-    group_change,
-    transaction_records,
-)
+from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA, commit_times, group_change
 from binlogio.constants import EventType, QueryStatus
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, UnsupportedFeature
@@ -39,7 +31,7 @@ from binlogio.events.query import POST_HEADER, QueryEvent
 from binlogio.events.table_map import TableMapEvent, parse_table_map
 from binlogio.format.decoder import Decoder
 from binlogio.format.groups import EventGroup, GroupFacts, GroupPlace, GroupTracker
-from binlogio.implementation import is_compiled
+from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_LIMITS, ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema.source import DefinitionSource
@@ -48,6 +40,8 @@ from binlogio.storage.compression import decompress_zstd
 from binlogio.values.charsets import UTF8, charset_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from binlogio._kernel.event_scanner import ImagePlan
     from binlogio._kernel.python_events import EventCutter
     from binlogio._kernel.row_decoder import EventWalk, KnownStatus, MappedTable
@@ -61,9 +55,6 @@ if TYPE_CHECKING:
 MAX_RECORDS: Final = 1 << 13
 MAX_BYTES: Final = 4 << 20
 """A batch ends when it has about this many records, or this many bytes of text."""
-
-RecordsOf: TypeAlias = Callable[[BinlogReader, WantsTable | None, EventFilter], Iterator[tuple[Any, ...]]]
-"""Returns the records of the events of a reader."""
 
 _MOST_EVENTS: Final = 1 << 40
 _PLACES: Final = (GroupPlace.OUTSIDE, GroupPlace.OPEN, GroupPlace.TRANSACTION)  # indexed by the kernel's numbers
@@ -100,9 +91,10 @@ def read_events(
         BinlogError: a log is damaged, or is not a binary log. Batches with the events before the damage come first.
         OSError: the file cannot be read.
     """
+    require_kernel("read_events")
     if selection.where.group_time != Range():
         raise UnsupportedFeature("events are selected by their own time", field="group_time")
-    return _read(log, split, selection, keyring, EVENT_SCHEMA, _EventFiller, event_records)
+    return _read(log, split, selection, keyring, EVENT_SCHEMA, _EventFiller)
 
 
 def read_transactions(
@@ -115,10 +107,11 @@ def read_transactions(
     MariaDB's old temporal types with fraction digits. Rows with these types are counted only with `definitions`. Raises
     the errors of `read_events`.
     """
+    require_kernel("read_transactions")
     where = selection.where
     where = replace(where, timestamp=where.timestamp.within(where.group_time), group_time=Range())
     selection = replace(selection, where=where)
-    return _read(log, split, selection, keyring, TRANSACTION_SCHEMA, _GroupFiller, transaction_records)
+    return _read(log, split, selection, keyring, TRANSACTION_SCHEMA, _GroupFiller)
 
 
 def _read(
@@ -128,11 +121,7 @@ def _read(
     keyring: Keyring | None,
     schema: pa.Schema,
     filler_of: type[_EventFiller | _GroupFiller],
-    by_construct: RecordsOf,
 ) -> Iterator[pa.RecordBatch]:
-    if not is_compiled():
-        yield from read_by_construct(log, split, selection, keyring, schema, by_construct)
-        return
     bounds = WHOLE if split is None else split_bounds(log, split, keyring)
     if bounds is None:
         return
@@ -169,41 +158,6 @@ def _read(
             yield batch()
 
 
-def read_by_construct(
-    log: LogFile,
-    split: Split | None,
-    selection: EventSelection,
-    keyring: Keyring | None,
-    schema: pa.Schema,
-    records: RecordsOf,
-) -> Iterator[pa.RecordBatch]:
-    """Yield records of parsed events in batches. A log cannot be split: it belongs to the split at 0 as a whole.
-
-    Raises:
-        BinlogError: a log is damaged, or is not a binary log. Batches with the records before the damage come first.
-        OSError: the file cannot be read.
-    """
-    if split is not None and split.start:
-        return
-    pending: list[tuple[Any, ...]] = []
-    pending_bytes = 0
-    with _reader(log, WHOLE, selection, keyring, None) as reader:
-        try:
-            for record in records(reader, selection.tables, selection.where):
-                pending.append(record)
-                pending_bytes += sum(map(_size, record))
-                if len(pending) >= MAX_RECORDS or pending_bytes >= MAX_BYTES:
-                    yield batch_of(pending, schema)
-                    pending, pending_bytes = [], 0
-        except BinlogError as exc:
-            exc.locate(file=log.name)
-            if pending:
-                yield batch_of(pending, schema)
-            raise
-        if pending:
-            yield batch_of(pending, schema)
-
-
 def split_reader(
     log: LogFile, split: Split | None, selection: EventSelection, keyring: Keyring | None = None
 ) -> BinlogReader | None:
@@ -215,6 +169,7 @@ def split_reader(
         OSError: the file cannot be read.
         UnsupportedFeature: the log is encrypted, and the key is missing.
     """
+    require_kernel("split_reader")
     bounds = WHOLE if split is None else split_bounds(log, split, keyring)
     return None if bounds is None else _reader(log, bounds, selection, keyring, None)
 
@@ -225,10 +180,6 @@ def _reader(
     options = ReadOptions(verify_checksum=selection.verify_checksum, start_offset=bounds.start, stop_offset=bounds.stop)
     source = DefinitionSource(selection.definitions, follows_ddl=False)  # DDL before the range is unknown
     return BinlogReader([log], options, keyring=keyring, definitions=source, decoder=decoder)
-
-
-def _size(value: object) -> int:
-    return len(value) if isinstance(value, (str, bytes)) else 0
 
 
 class _EventFiller:
@@ -484,23 +435,3 @@ def _header(code: int) -> EventHeader:
 def _utf8(text: str) -> bytes:
     """Return text as UTF-8 for Arrow; lone surrogates are escaped with backslashes."""
     return text.encode("utf-8", "backslashreplace")
-
-
-def batch_of(records: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """Return records as a batch."""
-    columns = zip(*records, strict=True)
-    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
-    try:
-        return pa.array(values, kind)
-    except UnicodeEncodeError:
-        return pa.array([_encodable(value) for value in values], kind)
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_encodable(one) for one in value]
-    return _utf8(value).decode() if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Builds a record for each event; the inner events of a compressed payload follow the payload event.
+"""Builds the record of an event that the kernel does not handle. Inner events of a payload follow the payload event.
 
 Defines the columns of the record, and converts the fields of any event to JSON. Events of unknown types have a `type`
 such as `type 100`.
@@ -11,7 +11,7 @@ objects with the server's names.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -27,15 +27,15 @@ from binlogio.events.mariadb import AnnotateRowsEvent
 from binlogio.events.query import QueryEvent, StatusVar
 from binlogio.events.rows import RowsEvent
 from binlogio.events.table_map import MetadataField
-from binlogio.format.groups import GroupFacts
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tsid, Uuid
-from binlogio.selection.event_filter import EVERY_EVENT, EventFilter
 from binlogio.values.charsets import charset_of
 
 if TYPE_CHECKING:
     from binlogio.events import BinlogEvent
     from binlogio.events.base import EventHeader
+    from binlogio.format.groups import GroupFacts
     from binlogio.reader import BinlogReader
+    from binlogio.selection.event_filter import EventFilter
 
 EVENT_SCHEMA: Final = pa.schema(
     [
@@ -73,21 +73,6 @@ _OWN_COLUMNS: Final = {"header", "schema", "table", "sql", "xid"}
 _QUERIES: Final = (QueryEvent, ExecuteLoadQueryEvent)
 _STATEMENTS: Final = (RowsQueryEvent, AnnotateRowsEvent)
 _HAVE_TEXT: Final = (Uuid, Tsid, Gtid, GtidSet, MariadbGtid)
-
-
-def event_records(
-    reader: BinlogReader, tables: WantsTable | None = None, where: EventFilter = EVERY_EVENT
-) -> Iterator[EventRecord]:
-    """Yield the events of a log that `tables` and `where` select, as tuples in the order of `EVENT_SCHEMA`.
-
-    Raises:
-        BinlogError: the log is damaged, or is not a binary log.
-    """
-    for event in reader:
-        group = GroupFacts() if reader.group is None else reader.group.facts
-        record = event_record(reader, event, group, tables, where)
-        if record is not None:
-            yield record
 
 
 def event_record(

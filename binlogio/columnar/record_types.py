@@ -1,6 +1,6 @@
 """The schema of change records: metadata columns, and the images as structs of the selected columns.
 
-`batches.records` (kernel) and `fallback` build the arrays.
+`batches.records` builds the arrays.
 
     record := file pos row op timestamp server_id gtid last_committed sequence_number schema table
               before after before_present after_present

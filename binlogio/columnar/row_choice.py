@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from binlogio.bounded_cache import BoundedCache
-from binlogio.columnar.fallback import image_arrays, row_images
 from binlogio.columnar.record_types import PRESENT, RecordType
+from binlogio.columnar.row_values import image_arrays, row_images
 from binlogio.errors import ConditionError
 from binlogio.format.row_changes import row_changes
 from binlogio.rows.cut_images import rows_of

@@ -22,7 +22,7 @@ from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.format.splits import Split
-from binlogio.implementation import is_compiled
+from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
@@ -499,8 +499,7 @@ class TableBatches:
         If a part was read without DDL of an earlier part that it needed, reading is repeated from there. A skipped log
         is read for its DDL if the columns of a later log need it.
         """
-        # The construct parser holds the GIL: threads do not help within a log.
-        cuts = LogCuts(logs, self._threads if is_compiled() else 1)
+        cuts = LogCuts(logs, self._threads)
         known = DefinitionSource(selection.definitions)
         done, known_groups, known_plans = 0, KnownGroups(), KnownPlans()
 
@@ -566,7 +565,7 @@ def read_split(
     """Yield (table, record batch) pairs of the event groups that begin in a byte range of a log.
 
     If `split` is None, the whole log is read. Groups that begin in the range are read to their ends. A log that cannot
-    be split (relay, encrypted or compressed logs, or without the kernel) belongs to the range that begins at 0.
+    be split (relay, encrypted or compressed logs) belongs to the range that begins at 0.
     `definitions` are the definitions at the beginning of the range. Without them, only those of the selection are used,
     and DDL in the log is ignored.
 
@@ -574,6 +573,7 @@ def read_split(
         BinlogError: the log is damaged, or is not a binary log.
         OSError: the file cannot be read.
     """
+    require_kernel("read_split")
     with closing(LogPartReader(selection, keyring, definitions=definitions)) as reader:
         yield from reader.read((log, split))
 
@@ -676,6 +676,7 @@ def read_tables(
         BinlogError: while iterating: a log is damaged, or is not a binary log, or a definition has other columns than
             the table.
     """
+    require_kernel("read_tables")
     check_values("zero_dates", (zero_dates,), _ZERO_DATES)
     check_values("json_diffs", (json_diffs,), _JSON_DIFFS)
     check_values("source_columns", source_columns, SOURCE_COLUMNS)

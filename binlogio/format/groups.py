@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from binlogio.gtid import Gtid, MariadbGtid
 
 
-_XID_SIZE: Final = 8
-
-
 class GroupPlace(Enum):
     """The state of the group after an event."""
 
@@ -367,20 +364,6 @@ class Savepoints:
 
 OUTCOMES: Final = ("commit", "rollback", "rollback to savepoint", "prepare", "statement", "incident")
 """How a group, or its rows up to a ROLLBACK TO, ended. The kernel numbers them from 1 in this order; 0 is unknown."""
-
-
-def outcome_of(code: int, body: bytes) -> str | None:
-    """Return the outcome of the group that ends with an event, by its type code and body; None if it ends no group."""
-    if code == EventType.XID_EVENT:
-        return "commit" if len(body) == _XID_SIZE else None
-    if code == EventType.XA_PREPARE_LOG_EVENT:
-        return "commit" if body[:1] > b"\0" else "prepare"
-    if code == EventType.INCIDENT_EVENT:
-        return "incident"
-    sql = sql_of_body(body) if code == EventType.QUERY_EVENT else b""
-    if not ends_transaction(sql):
-        return None
-    return "commit" if sql == b"COMMIT" else "rollback"
 
 
 def starts_transaction(sql: bytes) -> bool:

@@ -25,6 +25,7 @@ from binlogio.errors import (
     ConditionError,
     ExportError,
     LoggingError,
+    MissingKernel,
     MissingPackage,
     PositionError,
     UndecidedRows,
@@ -46,6 +47,7 @@ TERMINATED: Final = 128 + signal.SIGTERM
 _ERROR_CODES: Final[tuple[tuple[type[BinlogError], int], ...]] = (
     (BadMagic, UNREADABLE),
     (MissingPackage, WRONG_USAGE),
+    (MissingKernel, WRONG_USAGE),
     (UndecidedRows, DAMAGE),
     (UnsupportedFeature, UNREADABLE),
     (LoggingError, WRONG_USAGE),

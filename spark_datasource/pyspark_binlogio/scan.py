@@ -40,6 +40,7 @@ from pyspark.sql.datasource import InputPartition
 
 from binlogio.errors import BinlogError, BinlogFormatError, ChangedLogs, Surface
 from binlogio.format import Split, cut
+from binlogio.implementation import require_kernel
 from binlogio.schema import GivenDefinitions, load_definitions
 from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range, parse_gtid_state
 from binlogio.series import check_series, known_heads
@@ -89,6 +90,7 @@ def request_of(options: BinlogReadOptions) -> Request:
         BinlogError: the keyring is invalid, or a definition is not supported.
         OSError: one of their files cannot be read.
     """
+    require_kernel("a read by Spark")
     keyring = None
     if options.keyring is not None:
         from binlogio.storage import load_keyring  # noqa: PLC0415 - seldom needed

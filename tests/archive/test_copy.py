@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
+from binlogio.archive.group_editor import GroupEditor
 from binlogio.constants import BINLOG_MAGIC, HeaderFlag
 from binlogio.errors import (
     BinlogError,
@@ -31,11 +32,11 @@ from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent,
 from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.groups import GTID_EVENTS
-from binlogio.implementation import CONSTRUCT, VARIABLE
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter
 from binlogio.selection.event_filter import parse_gtid_set
 from binlogio.selection.row_condition import RowCondition
+from binlogio.storage.event_stream import EventStream
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.sources import find_logs
 from corpus import FIXTURES, MARIADB, MARIADB118, MYSQL, files
@@ -121,16 +122,17 @@ WHOLE: Final = [file for file in files() if not file.damaged and "000" in file.p
 PLAIN: Final = [file for file in WHOLE if not (file.encrypted and MYSQL not in file.path.parents)]
 
 
-@pytest.mark.parametrize("kernel", ["", CONSTRUCT])
+@pytest.mark.parametrize("is_indexed", [True, False])
 def test_a_copy_without_changes_has_the_bytes_of_the_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_indexed: bool
 ) -> None:
-    """Of every log of the corpus, MySQL's encrypted ones decrypted; by the kernel and by construct."""
-    monkeypatch.setenv(VARIABLE, kernel)
+    """Of every log of the corpus, MySQL's encrypted ones decrypted; also if events are read one by one."""
+    if not is_indexed:
+        monkeypatch.setattr(EventStream, "has_headers", False)
     tried = 0
     for number, file in enumerate(PLAIN):
         size = file.path.stat().st_size
-        if (kernel == CONSTRUCT and size > 20_000) or (file.keys is not None and not file.encrypted):
+        if (not is_indexed and size > 20_000) or (file.keys is not None and not file.encrypted):
             continue
         (tmp_path / str(number)).mkdir()
         target = tmp_path / str(number) / file.path.name
@@ -155,7 +157,7 @@ def test_events_that_are_read_in_pieces_are_copied_alike(
 ) -> None:
     """Rows events and compressed transactions, at other places and with other checksums too."""
     sources = [file for file in PLAIN if file.path.stat().st_size < 20_000 and file.keys is None]
-    monkeypatch.setenv(VARIABLE, CONSTRUCT)
+    monkeypatch.setattr(EventStream, "has_headers", False)  # events are read one by one
     found: list[list[bytes]] = []
     for most in (1 << 23, 0):
         monkeypatch.setattr("binlogio.archive.event_batches._MOST_WHOLE", most)
@@ -172,7 +174,7 @@ def test_events_that_are_read_in_pieces_are_copied_alike(
 
 def test_damage_in_an_event_that_is_read_in_pieces_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no copy then."""
-    monkeypatch.setenv(VARIABLE, CONSTRUCT)
+    monkeypatch.setattr(EventStream, "has_headers", False)
     monkeypatch.setattr("binlogio.archive.event_batches._MOST_WHOLE", 0)
     data = bytearray(ROWS.read_bytes())
     with binlogio.open(ROWS) as reader:
@@ -582,10 +584,12 @@ LOGS: Final = [
 def edited_by(
     implementation: str, logs: Iterable[Path], folder: Path, options: CopyOptions
 ) -> tuple[object, list[bytes]]:
-    """Return the summary of a copy, or the error, and the new logs."""
+    """Return the summary of a copy, or the error, and the new logs; "python": groups are edited event by event."""
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, implementation)
+        if implementation == "python":
+            patch.setattr(GroupEditor, "whole_groups", lambda *_, **__: None)
+            patch.setattr(EventStream, "has_headers", False)
         try:
             return copied(logs, folder, options), [one.read_bytes() for one in sorted(folder.glob("binlog.0*"))]
         except BinlogError as exc:
@@ -593,14 +597,14 @@ def edited_by(
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: f"{log.parent.parent.name}-{log.parent.name}")
-def test_the_kernel_edits_groups_as_construct_does(tmp_path: Path, log: Path) -> None:
+def test_the_kernel_edits_groups_as_python_does(tmp_path: Path, log: Path) -> None:
     logs = sorted(log.parent.glob("binlog.00000?"))[:2]
     for number, options in enumerate(EDITS):
-        kernel, construct = (
+        kernel, python = (
             edited_by(implementation, logs, tmp_path / f"{number}-{implementation}", options)
-            for implementation in ("", CONSTRUCT)
+            for implementation in ("kernel", "python")
         )
-        assert kernel == construct, options
+        assert kernel == python, options
 
 
 @settings(max_examples=60)
@@ -635,8 +639,8 @@ def test_any_change_of_a_log_is_copied_or_refused(
         else:
             assert summary.groups >= 0
     options = data.draw(st.sampled_from(EDITS))
-    kernel, construct = (
+    kernel, python = (
         edited_by(implementation, [folder / "bad"], folder / f"by {implementation}", options)
-        for implementation in ("", CONSTRUCT)
+        for implementation in ("kernel", "python")
     )
-    assert kernel == construct or construct[1] == []  # construct parses more, and may find more
+    assert kernel == python or python[1] == []  # Python parses more, and may find more

@@ -33,7 +33,6 @@ from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.storage import find_logs
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio_cli.main import cli
-from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MYSQL
 from written_logs import ITEMS, UUID
 
@@ -388,14 +387,12 @@ def test_index_in_a_folder_whose_name_is_not_utf_8(altered: str, tmp_path: Path)
     assert (summary.logs_by_index, summary.versions) == (1, 3)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_name_of_a_log_that_is_not_utf_8_is_written_as_by_dump(altered: str, kernel: str) -> None:
+def test_name_of_a_log_that_is_not_utf_8_is_written_as_by_dump(altered: str) -> None:
     r"""As an escape of JSON, \udcff, from which the bytes can be restored."""
     log = os.path.join(os.path.dirname(altered), os.fsdecode(b"binlog\xff.000001"))  # noqa: PTH118, PTH120
     os.rename(altered, log)  # noqa: PTH104
     commands = (["dump", "--format", "json"], ["grep", "--json", "v = 12"], ["history", "--json", "d.t", "1"])
-    with kernel_set_to(kernel):
-        found = [CliRunner().invoke(cli, [*command, log]).stdout.splitlines() for command in commands]
+    found = [CliRunner().invoke(cli, [*command, log]).stdout.splitlines() for command in commands]
 
     assert all(found)
     assert {json.loads(line)["file"] for lines in found for line in lines} == {log}
@@ -410,8 +407,7 @@ def test_changes_have_the_columns_of_their_time(altered: str) -> None:
     assert "not in the log" not in result.stdout
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_minimal_images_have_the_columns_of_their_time(tmp_path: Path, kernel: str) -> None:
+def test_minimal_images_have_the_columns_of_their_time(tmp_path: Path) -> None:
     """Those of an UPDATE after ADD COLUMN have as many columns as the table had before; another table is alike."""
     minimal: dict[str, Any] = {"do": "variables", "binlog_row_image": "MINIMAL"}
     change = {"columns": ["v"], **ALTERED[4]["changes"][0]}
@@ -420,9 +416,8 @@ def test_minimal_images_have_the_columns_of_their_time(tmp_path: Path, kernel: s
         {**ALTERED[4], "changes": [{**change, "update": "d.u"}]},
     )
     names = written(tmp_path, (minimal, *ALTERED[:4], {**ALTERED[4], "changes": [change]}, *alike))
-    with kernel_set_to(kernel):
-        by_key, _ = searched(find_logs(names), "d.t", "1", statements=False)
-        by_condition = list(find_changes(find_logs(names), "id = 1"))
+    by_key, _ = searched(find_logs(names), "d.t", "1", statements=False)
+    by_condition = list(find_changes(find_logs(names), "id = 1"))
     of_all = [("t", ("id", "v")), ("t", ("id", "v", "w")), ("u", ("id", "v", "w"))]
 
     assert [one.columns for one in by_key] == [columns for _, columns in of_all[:2]]
@@ -440,19 +435,17 @@ def test_changes_without_the_columns_of_the_search_are_noted(altered: str) -> No
     assert history.stdout.count("UPDATE") == grep.stdout.count("UPDATE") == 1
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
     "options", [["--start-datetime", "2026-02-01"], ["--operation", "update"], ["--stop-datetime", "2026-01-01"]]
 )
-def test_tables_without_selected_changes_are_not_noted(tmp_path: Path, kernel: str, options: list[str]) -> None:
+def test_tables_without_selected_changes_are_not_noted(tmp_path: Path, options: list[str]) -> None:
     """The table lacks the column only at changes outside the selection."""
     times = ({"at": f"2026-0{month}-01T00:00:00Z"} for month in (1, 2))
     lines = (ALTERED[0] | next(times), *ALTERED[1:3], ALTERED[3] | next(times), ALTERED[4])
     names = written(tmp_path, lines)
     history, grep = ["history", "d.t", "w=1"], ["grep", "w IS NULL"]
-    with kernel_set_to(kernel):
-        results = [CliRunner().invoke(cli, [*command, *options, *names]) for command in (history, grep)]
-        whole = [CliRunner().invoke(cli, [*command, *names]) for command in (history, grep)]
+    results = [CliRunner().invoke(cli, [*command, *options, *names]) for command in (history, grep)]
+    whole = [CliRunner().invoke(cli, [*command, *names]) for command in (history, grep)]
 
     assert [one.exit_code for one in (*results, *whole)] == [0] * 4
     assert not [one.stderr for one in results if "not compared" in one.stderr]

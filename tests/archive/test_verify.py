@@ -25,14 +25,12 @@ from binlogio.constants import EventType
 from binlogio.errors import BinlogError
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
-from binlogio.implementation import COMPILED
 from binlogio.options import Limits
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.series.gtid_history import NOTE
 from binlogio.storage import LogFile, load_keyring
 from binlogio.writer import Insert, Statement
 from binlogio_cli.main import cli
-from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MARIADB118, MYSQL
 from log_mutations import spoilt_log
 from logs import IN_USE_AT, raw_events, read_to_end, spoilt_event, with_checksum
@@ -379,8 +377,8 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("folder", "code"), UNREADABLE, ids=lambda value: getattr(value, "name", None))
-def test_an_event_that_cannot_be_read_is_damage(folder: Path, code: EventType, tmp_path: Path, kernel: str) -> None:
-    """Its checksum is right. What comes before it is fine and, with the kernel, the groups after its own, too."""
+def test_an_event_that_cannot_be_read_is_damage(folder: Path, code: EventType, tmp_path: Path) -> None:
+    """Its checksum is right. What comes before it is fine, and the groups after its own, too."""
     data, begin, end = spoilt_event(folder / "binlog.000001", code)
     (tmp_path / "binlog.000001").write_bytes(data)
     (good, *_), (bad, *_) = verify_logs([folder / "binlog.000001"]), verify_logs([tmp_path / "binlog.000001"])
@@ -389,10 +387,9 @@ def test_an_event_that_cannot_be_read_is_damage(folder: Path, code: EventType, t
     assert good.is_fine
     assert found.offset == begin
     assert bad.fine[0].end == begin
-    if kernel == COMPILED:
-        assert found.end == end
-        assert bad.groups == good.groups - 1
-        assert (bad.fine[-1].begin, bad.fine[-1].end) == (end, len(data))
+    assert found.end == end
+    assert bad.groups == good.groups - 1
+    assert (bad.fine[-1].begin, bad.fine[-1].end) == (end, len(data))
 
 
 @pytest.mark.parametrize("first", range(0, MUTATIONS, CHUNK))
@@ -402,10 +399,9 @@ def test_a_log_without_findings_can_be_read_to_its_end(tmp_path: Path, first: in
     for number in range(first, first + CHUNK):
         name, data = spoilt_log(number)
         log.write_bytes(data)
-        with kernel_set_to(KERNELS[number % 4 == 0]):
-            report, *_ = verify_logs([log])
-            found = [one.offset or 0 for one in report.findings if one.level != NOTE]
-            stopped_at = reading_stops_at(log)
+        report, *_ = verify_logs([log])
+        found = [one.offset or 0 for one in report.findings if one.level != NOTE]
+        stopped_at = reading_stops_at(log)
 
         assert stopped_at is None or (found and min(found) <= stopped_at), f"{number}: {name}"
 
@@ -461,15 +457,6 @@ def test_the_command_prints_what_is_fine_around_damage() -> None:
     assert result.stdout.endswith("0 of 1 fine, 61,264 bytes\n")
     assert lines["is_fine"] is False
     assert CliRunner().invoke(cli, ["verify", "--problems", str(GTIDS)]).stdout == ""
-
-
-def test_without_the_kernel_the_first_damage_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BINLOGIO_KERNEL", "construct")
-    good, *_ = verify_logs([GTIDS / "binlog.000001"])
-    bad, *_ = verify_logs([MYSQL / "crashed" / "binlog.bitflip"])
-
-    assert good.is_fine
-    assert [found.offset for found in bad.findings if found.level == "damage"] == [61059]
 
 
 @pytest.mark.parametrize("server", [MARIADB, MARIADB118], ids=lambda folder: folder.name)

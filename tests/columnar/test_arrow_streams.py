@@ -21,7 +21,6 @@ from binlogio.columnar.rows_reader import MixedBatches, RowBatches
 from binlogio.selection.event_filter import EventFilter
 from corpus import FIXTURES
 
-pytestmark = pytest.mark.usefixtures("kernel")  # all of it twice, with and without
 ROWS: Final = 250
 TYPES: Final = ("blob", "decimal", "enum_set_bit", "geometry_vector", "int", "json", "string", "temporal")
 DDL: Final = "CREATE TABLE {} (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(20))"

@@ -79,13 +79,11 @@ def _outcome_by_event(path: Path) -> str | None:
     return None
 
 
-@pytest.mark.usefixtures("kernel")
 def test_big_payload_gives_every_row_once(log: Path) -> None:
     assert log.stat().st_size > WINDOW_SIZE
     assert _ids(log) == [*((i, i) for i in range(ROWS)), (0, ROWS)]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("at", [0.3, 0.5, 0.9])
 def test_flipped_bit_in_a_big_payload_is_found_where_the_event_reader_finds_it(
     log: Path, tmp_path: Path, at: float
@@ -97,7 +95,6 @@ def test_flipped_bit_in_a_big_payload_is_found_where_the_event_reader_finds_it(
     assert _outcome(tmp_path / "binlog.000001") == _outcome_by_event(tmp_path / "binlog.000001") is not None
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("at", [0.1, 0.5, 0.999])
 def test_log_that_ends_in_a_big_payload_ends_as_with_the_event_reader(log: Path, tmp_path: Path, at: float) -> None:
     data = log.read_bytes()
@@ -106,7 +103,6 @@ def test_log_that_ends_in_a_big_payload_ends_as_with_the_event_reader(log: Path,
     assert _outcome(tmp_path / "binlog.000001") == _outcome_by_event(tmp_path / "binlog.000001")
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("held", [HEADER_SIZE, HEADER_SIZE + 5, HEADER_SIZE + 9, HEADER_SIZE + 11])
 def test_big_rows_event_whose_head_alone_is_in_the_first_window_is_read(tmp_path: Path, held: int) -> None:
     """The first window of the log ends so many bytes after the event's begin."""

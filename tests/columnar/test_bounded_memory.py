@@ -16,14 +16,12 @@ from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ChecksumAlgorithm, E
 from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
-from binlogio.implementation import is_compiled
 from binlogio.storage.compression import compress_zstd
 from binlogio.writer.batches import BatchChange, BatchSession
 from logs import frames
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has the peak memory of one process"),
-    pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole"),
 ]
 TABLE: Final = TableDefinition(
     "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("b", "varbinary(4096)")), ("id",)

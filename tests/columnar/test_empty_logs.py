@@ -67,10 +67,8 @@ def _check(error: TruncatedEvent, path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("suffix", PACKED)
 @pytest.mark.parametrize("reader", READERS)
-def test_empty_log_is_an_error_that_says_so(
-    tmp_path: Path, kernel: str, content: bytes, reader: str, suffix: str
-) -> None:
-    """With and without the kernel, plain and compressed."""
+def test_empty_log_is_an_error_that_says_so(tmp_path: Path, content: bytes, reader: str, suffix: str) -> None:
+    """Plain and compressed."""
     path = _empty(tmp_path, content, suffix)
     with pytest.raises(TruncatedEvent) as caught:
         READERS[reader](path)
@@ -120,9 +118,8 @@ def test_events_before_an_empty_log_are_given_first(tmp_path: Path, content: byt
 
 
 @pytest.mark.parametrize("count", [1, 18, 19, 300, 3 << 20])
-def test_zeros_at_the_end_of_a_log_in_use_are_a_torn_tail(kernel: str, tmp_path: Path, count: int) -> None:
+def test_zeros_at_the_end_of_a_log_in_use_are_a_torn_tail(tmp_path: Path, count: int) -> None:
     """As for `binlogio.open`; in a closed log they are damage."""
-    assert kernel
     data = bytearray((MYSQL / "gtid_on" / "binlog.000001").read_bytes())
     expected = sum(batch.num_rows for _, batch in binlogio.read_tables(BytesIO(data)))
     for is_in_use in (True, False):

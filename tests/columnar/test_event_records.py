@@ -13,9 +13,7 @@ import pytest
 from binlogio import BinlogWriter, ColumnDefinition, Insert, Statement, TableDefinition
 from binlogio._kernel.event_scanner import stamp_events
 from binlogio.columnar import event_reader
-from binlogio.columnar.event_reader import EventSelection, read_by_construct, read_events, read_transactions
-from binlogio.columnar.event_records import EVENT_SCHEMA
-from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
+from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, GROUP_STARTS, TYPE_CODE_AT
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError
@@ -25,7 +23,8 @@ from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
-from both_kernels import KERNELS, Said, kernel_set_to
+from both_kernels import Said
+from construct_records import SCHEMAS, records_by_construct
 from corpus import MARIADB, MYSQL, CorpusFile, files
 from log_mutations import mutated_log
 
@@ -40,7 +39,6 @@ FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
 CHUNK: Final = 100
 EVERYTHING: Final = EventSelection()
 READERS: Final = {"events": read_events, "transactions": read_transactions}
-SCHEMAS: Final = {"events": EVENT_SCHEMA, "transactions": TRANSACTION_SCHEMA}
 UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
 SPLIT: Final = [
     MYSQL / "gtid_on" / "binlog.000001",
@@ -78,10 +76,11 @@ def _comparable(batches: list[pa.RecordBatch], schema: pa.Schema) -> list[dict[s
     return records
 
 
-def by_construct(kind: str, log: LogFile, **options: Any) -> tuple[list[dict[str, Any]], Said | None]:
-    """Return the same without the kernel."""
-    with kernel_set_to("construct"):
-        return found(kind, log, **options)
+def by_construct(
+    kind: str, log: LogFile, *, selection: EventSelection = EVERYTHING, keyring: Keyring | None = None
+) -> tuple[list[dict[str, Any]], Said | None]:
+    """Return the same by construct."""
+    return records_by_construct(kind, log, selection, keyring)
 
 
 def log_of(path: Path) -> LogFile:
@@ -187,29 +186,16 @@ def test_filters_select_the_events_that_construct_selects(kind: str, path: Path,
     assert found(kind, log_of(path), selection=selection) == by_construct(kind, log_of(path), selection=selection)
 
 
-def test_names_that_are_no_utf8_become_escapes() -> None:
-    """A log can hold any byte; Arrow's strings cannot."""
-    names = ("näme", "bad\udcff", None)
-    schema = pa.schema([pa.field("name", pa.string())])
-    batches = read_by_construct(
-        log_of(SPLIT[0]), None, EVERYTHING, None, schema, lambda *_: ((name,) for name in names)
-    )
-
-    assert [row["name"] for batch in batches for row in batch.to_pylist()] == ["näme", "bad\\udcff", None]
-
-
 @pytest.mark.parametrize("kind", READERS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_batches_are_cut_by_records_and_by_bytes(kind: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_cut_by_records_and_by_bytes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However they are cut, they have the same records."""
     log = log_of(SPLIT[1])
-    with kernel_set_to(kernel):
-        whole = list(READERS[kind](log, None, EVERYTHING, None))
-        monkeypatch.setattr(event_reader, "MAX_RECORDS", 20)
-        by_records = list(READERS[kind](log, None, EVERYTHING, None))
-        monkeypatch.setattr(event_reader, "MAX_RECORDS", 1 << 20)
-        monkeypatch.setattr(event_reader, "MAX_BYTES", 500)
-        by_bytes = list(READERS[kind](log, None, EVERYTHING, None))
+    whole = list(READERS[kind](log, None, EVERYTHING, None))
+    monkeypatch.setattr(event_reader, "MAX_RECORDS", 20)
+    by_records = list(READERS[kind](log, None, EVERYTHING, None))
+    monkeypatch.setattr(event_reader, "MAX_RECORDS", 1 << 20)
+    monkeypatch.setattr(event_reader, "MAX_BYTES", 500)
+    by_bytes = list(READERS[kind](log, None, EVERYTHING, None))
 
     assert len(whole) < len(by_records)
     assert len(whole) < len(by_bytes)
@@ -231,11 +217,8 @@ def test_events_before_damage_are_given_before_its_error(tmp_path: Path) -> None
     assert error.offset == whole[20]["pos"]
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("names", [("a.b", "c"), ("a", "b.c")])
-def test_transactions_of_tables_with_dots_in_their_names_are_selected(
-    tmp_path: Path, kernel: str, names: tuple[str, str]
-) -> None:
+def test_transactions_of_tables_with_dots_in_their_names_are_selected(tmp_path: Path, names: tuple[str, str]) -> None:
     """`a.b` and `c` are not the table `a` and `b.c`."""
     with BinlogWriter(tmp_path / "binlog") as writer, writer.session() as session:
         for schema, table in (("a.b", "c"), ("a", "b.c")):
@@ -243,7 +226,6 @@ def test_transactions_of_tables_with_dots_in_their_names_are_selected(
             session.execute(Statement("", [Insert(definition, [(1,)])]))
     selection = EventSelection(tables=lambda *found: found == names)
     (log,) = find_logs([str(tmp_path)])
-    with kernel_set_to(kernel):
-        (batch,) = read_transactions(log, None, selection)
+    (batch,) = read_transactions(log, None, selection)
 
     assert batch["tables"].to_pylist() == [[dotted_name(*names)]]

@@ -21,9 +21,8 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
-from binlogio.implementation import is_compiled
 from binlogio.storage.compression import compress_zstd
-from both_kernels import KERNELS, error_of_events, kernel_set_to, records_of
+from both_kernels import KERNELS, error_of_events, records_and_error_by, records_of, rows_and_error_by
 from corpus import MARIADB, MARIADB118, MYSQL
 from log_cases import MARIADB as MARIADB_VERSION
 from log_cases import table_map_of
@@ -78,56 +77,50 @@ def with_size(data: bytes, at: int, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("read", READS)
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
-def test_flipped_bit_of_a_size_gives_no_rows_that_are_not_in_the_log(
-    tmp_path: Path, path: Path, kernel: str, read: str
-) -> None:
+def test_flipped_bit_of_a_size_gives_no_rows_that_are_not_in_the_log(tmp_path: Path, path: Path, read: str) -> None:
     """Of rows events: the bits that make them larger than what is read at a time.
 
     Also if two MiB follow them in the log.
     """
     data = path.read_bytes()
     events = [(at, event) for at, event in raw_events(data) if event[4] in {23, 24, 25, 30, 31, 32}]
-    with kernel_set_to(kernel):
-        whole, _ = _rows(path, read, zero_dates="null")
-        for number, (at, event) in enumerate(events[:: -(-len(events) // MOST)]):
-            bit = 20 + number % 12
-            spoilt = with_size(data, at, len(event) ^ 1 << bit) + bytes(2 * MIB)
-            target = tmp_path / "binlog.000001"
-            target.write_bytes(spoilt)
-            for source in (target, io.BytesIO(spoilt)):
-                found, error = _rows(source, read, zero_dates="null")
+    whole, _ = _rows(path, read, zero_dates="null")
+    for number, (at, event) in enumerate(events[:: -(-len(events) // MOST)]):
+        bit = 20 + number % 12
+        spoilt = with_size(data, at, len(event) ^ 1 << bit) + bytes(2 * MIB)
+        target = tmp_path / "binlog.000001"
+        target.write_bytes(spoilt)
+        for source in (target, io.BytesIO(spoilt)):
+            found, error = _rows(source, read, zero_dates="null")
 
-                assert error is not None, (at, bit)
-                assert [record[:2] for record in found] == [record[:2] for record in whole if record[0] < at], (at, bit)
-                assert error.offset == at
+            assert error is not None, (at, bit)
+            assert [record[:2] for record in found] == [record[:2] for record in whole if record[0] < at], (at, bit)
+            assert error.offset == at
 
 
 @pytest.mark.parametrize("read", READS)
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("path", NO_LOG_POS, ids=lambda path: path.parent.name)
 def test_flipped_bit_of_a_size_without_log_pos_gives_no_rows_that_are_not_in_the_log(
-    tmp_path: Path, path: Path, kernel: str, read: str
+    tmp_path: Path, path: Path, read: str
 ) -> None:
     """The end of the file and the checksum are compared before the first row; also with bytes to fill the size."""
     data = path.read_bytes()
     events = [(at, event) for at, event in raw_events(data) if event[4] in {23, 24, 25, *range(166, 169)}]
     assert any(event[13:17] == bytes(4) for _, event in events)
     target = tmp_path / "binlog.000001"
-    with kernel_set_to(kernel):
-        whole, _ = _rows(path, read, zero_dates="null")
-        for number, (at, event) in enumerate(events[:: -(-len(events) // MOST)]):
-            bit = 20 + number % 12
-            for room in (0, 2 * MIB):
-                spoilt = with_size(data, at, len(event) ^ 1 << bit) + bytes(room)
-                target.write_bytes(spoilt)
-                for source in (target, io.BytesIO(spoilt)):
-                    found, error = _rows(source, read, zero_dates="null")
+    whole, _ = _rows(path, read, zero_dates="null")
+    for number, (at, event) in enumerate(events[:: -(-len(events) // MOST)]):
+        bit = 20 + number % 12
+        for room in (0, 2 * MIB):
+            spoilt = with_size(data, at, len(event) ^ 1 << bit) + bytes(room)
+            target.write_bytes(spoilt)
+            for source in (target, io.BytesIO(spoilt)):
+                found, error = _rows(source, read, zero_dates="null")
 
-                    assert error is not None, (at, bit)
-                    assert [one[:2] for one in found] == [one[:2] for one in whole if one[0] < at], (at, bit)
-                    assert error.offset == at
+                assert error is not None, (at, bit)
+                assert [one[:2] for one in found] == [one[:2] for one in whole if one[0] < at], (at, bit)
+                assert error.offset == at
 
 
 class CountedBytes(io.BytesIO):
@@ -142,18 +135,17 @@ class CountedBytes(io.BytesIO):
         return data
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
     "event_type", [EventType.QUERY_EVENT, EventType.XID_EVENT, EventType.TABLE_MAP_EVENT, EventType.WRITE_ROWS_EVENT]
 )
-def test_flipped_size_does_not_read_the_rest_of_the_log(kernel: str, event_type: int) -> None:
+def test_flipped_size_does_not_read_the_rest_of_the_log(event_type: int) -> None:
     """Its position contradicts the size before more is read than a little."""
     data = log(query("BEGIN"), TABLE, big_insert(100), *transaction(1)) + bytes(64 * MIB)
     at = next(at for at, event in raw_events(data[: len(data) - 64 * MIB]) if event[4] == event_type)
     spoilt = with_size(data, at, 60 * MIB)
     for read in (*READS.values(), lambda source: [("", event) for event in binlogio.open(source)]):
         source = CountedBytes(spoilt)
-        with kernel_set_to(kernel), pytest.raises(BinlogFormatError, match="contradicts its log_pos") as caught:
+        with pytest.raises(BinlogFormatError, match="contradicts its log_pos") as caught:
             for _ in read(source):
                 pass
 
@@ -198,33 +190,30 @@ def test_big_event_that_the_file_cuts_off_gives_no_rows(tmp_path: Path, read: st
     assert (error is None) is in_use
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_big_event_of_a_log_whose_positions_are_all_off_is_read(kernel: str) -> None:
+def test_big_event_of_a_log_whose_positions_are_all_off_is_read() -> None:
     """As `mysqlbinlog --raw --start-position` leaves logs: every position is of another file, and off by the same."""
     whole = log(query("x" * 500), *transaction(1), query("BEGIN"), TABLE, big_insert(MIB // 2, 7), stop())
     events = list(raw_events(whole))
     first = events[0][1]
     data = whole[:4] + first + b"".join(event for _, event in events[2:])
-    with kernel_set_to(kernel):
-        found, error = _rows(io.BytesIO(data))
-        with binlogio.open(io.BytesIO(data)) as reader:
-            count = sum(1 for _ in reader)
+    found, error = _rows(io.BytesIO(data))
+    with binlogio.open(io.BytesIO(data)) as reader:
+        count = sum(1 for _ in reader)
 
     assert error is None
     assert len(found) == 7
     assert count == len(events) - 1
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("algorithm", [None, OFF])
-def test_event_of_more_than_the_limit_is_refused_before_it_is_read(kernel: str, algorithm: int | None) -> None:
+def test_event_of_more_than_the_limit_is_refused_before_it_is_read(algorithm: int | None) -> None:
     """Of a log without positions, where nothing else contradicts the size."""
     data = bytearray(log(query("BEGIN"), query("x"), *transaction(1), algorithm=algorithm or OFF) + bytes(2 * MIB))
     at = next(at for at, event in raw_events(data) if event[4] == EventType.QUERY_EVENT)
     data[at + 9 : at + 17] = (3 << 30).to_bytes(4, "little") + bytes(4)
     for read in (*READS.values(), lambda source: [("", event) for event in binlogio.open(source)]):
         source = CountedBytes(bytes(data))
-        with kernel_set_to(kernel), pytest.raises(BinlogFormatError, match="larger than the limit") as caught:
+        with pytest.raises(BinlogFormatError, match="larger than the limit") as caught:
             for _ in read(source):
                 pass
 
@@ -243,7 +232,6 @@ print(rows, int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_te
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has the peak memory of one process")
-@pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole")
 def test_row_of_many_windows_is_read_in_linear_time(tmp_path: Path) -> None:
     """A LONGBLOB of 128 MiB, which took 26 s when each MiB was looked at again with all before it.
 
@@ -272,7 +260,6 @@ for read in (binlogio.read_tables, lambda path: (("", batch) for batch in binlog
 """
 
 
-@pytest.mark.skipif(not is_compiled(), reason="construct takes microseconds for a row")
 def test_compressed_event_of_millions_of_rows_is_refused_without_all_of_them(tmp_path: Path) -> None:
     """33 KB of 32 MiB of rows of a byte or two, of which the last one is cut; once construct read them all in 49 s."""
     table = table_map_of([column(T.TINY)])
@@ -325,7 +312,6 @@ def _payload_bomb(events: int, rows: int) -> bytes:
     )
 
 
-@pytest.mark.skipif(not is_compiled(), reason="construct takes microseconds for a row")
 @pytest.mark.parametrize(("events", "rows"), [(64, 256 << 10), (500_000, 1), (1, 16 << 20), (1, 500_000)], ids=str)
 def test_compressed_transaction_of_millions_of_rows_is_refused_without_all_of_them(
     tmp_path: Path, events: int, rows: int
@@ -353,29 +339,23 @@ def _payload_offset(path: Path) -> int:
 def test_cut_row_of_a_compressed_transaction_is_refused_as_by_construct(tmp_path: Path, events: int) -> None:
     """The same rows before the error, and the same words, whatever table is asked for."""
     data = _payload_bomb(events, 3)
-    for read in READS:
+    for read in (rows_and_error_by, records_and_error_by):
         for tables in (["d.t"], ["d.none"]):
-            outcomes = []
-            for kernel in KERNELS:
-                with kernel_set_to(kernel):
-                    found, error = _rows(io.BytesIO(data), read, tables=tables)
-                    outcomes.append((found, str(error)))
+            compiled, construct = (read(kernel, data, tables=tables) for kernel in KERNELS)
 
-            assert outcomes[0] == outcomes[1]
-            assert f"row 3, column c0, byte {7} of the row images" in outcomes[0][1]
+            assert compiled == construct
+            assert f"row 3, column c0, byte {7} of the row images" in str(compiled[1])
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_compressed_statement_over_the_limit_is_refused_before_it_is_opened(kernel: str) -> None:
+def test_compressed_statement_over_the_limit_is_refused_before_it_is_opened() -> None:
     """`read_tables` does not open statements of this size: they are no DDL."""
     sql = QueryEvent(7, 0, 0, (), "d", b"x" * (2 * MIB), header(EventType.QUERY_COMPRESSED_EVENT))
     data = BINLOG_MAGIC + encode([description(version=MARIADB_VERSION), sql, TABLE, big_insert(10)])
     limits = binlogio.Limits(opened_size=MIB)
-    with kernel_set_to(kernel):
-        assert len(_rows(io.BytesIO(data), limits=limits)[0]) == 1
-        with pytest.raises(BinlogFormatError, match="larger than the limit of 1048576"):
-            list(binlogio.open(io.BytesIO(data), limits=limits))
-        assert len(list(binlogio.open(io.BytesIO(data)))) == 4
+    assert len(_rows(io.BytesIO(data), limits=limits)[0]) == 1
+    with pytest.raises(BinlogFormatError, match="larger than the limit of 1048576"):
+        list(binlogio.open(io.BytesIO(data), limits=limits))
+    assert len(list(binlogio.open(io.BytesIO(data)))) == 4
 
 
 def _compressed_values(opened_sizes: list[int], kind: T, collation: int) -> bytes:
@@ -392,34 +372,31 @@ def _compressed_values(opened_sizes: list[int], kind: T, collation: int) -> byte
     return BINLOG_MAGIC + encode([description(version=MARIADB_VERSION), table, event])
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("collation", [63, 46, 8, 54], ids=["binary", "utf8mb4", "latin1", "utf16"])
 @pytest.mark.parametrize("kind", [T.BLOB_COMPRESSED, T.VARCHAR_COMPRESSED])
-def test_value_of_a_compressed_column_over_the_limit_is_refused(kind: T, collation: int, kernel: str) -> None:
+def test_value_of_a_compressed_column_over_the_limit_is_refused(kind: T, collation: int) -> None:
     """A value may open to exactly the limit; the error of a larger one says where it is and which limit that was."""
     limits = binlogio.Limits(opened_size=MIB)
     good = _compressed_values([MIB, 0, MIB], kind, collation)
     bomb = _compressed_values([MIB, MIB + 2], kind, collation)
     at = last_event_at(bomb)
-    with kernel_set_to(kernel):
-        for read in READS:
-            assert [error for _, error in [_rows(io.BytesIO(good), read, limits=limits)]] == [None]
-            assert [error for _, error in [_rows(io.BytesIO(bomb), read)]] == [None]
+    for read in READS:
+        assert [error for _, error in [_rows(io.BytesIO(good), read, limits=limits)]] == [None]
+        assert [error for _, error in [_rows(io.BytesIO(bomb), read)]] == [None]
 
-            _, error = _rows(io.BytesIO(bomb), read, limits=limits)
+        _, error = _rows(io.BytesIO(bomb), read, limits=limits)
 
-            assert isinstance(error, BinlogFormatError)
-            assert "larger than the limit of 1048576 (Limits.opened_size" in str(error)
-            assert error.offset == at
-            assert str(error.field).startswith("row 1, column c1, byte ")
-        error_found = error_of_events(bomb, limits=limits)
+        assert isinstance(error, BinlogFormatError)
+        assert "larger than the limit of 1048576 (Limits.opened_size" in str(error)
+        assert error.offset == at
+        assert str(error.field).startswith("row 1, column c1, byte ")
+    error_found = error_of_events(bomb, limits=limits)
 
-        assert error_found is not None
-        assert (error_found.offset, "1048578" in error_found.text) == (at, True)
+    assert error_found is not None
+    assert (error_found.offset, "1048578" in error_found.text) == (at, True)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has the peak memory of one process")
-@pytest.mark.skipif(not is_compiled(), reason="construct holds events as a whole")
 def test_compressed_values_are_not_all_opened_at_once(tmp_path: Path) -> None:
     """40 rows of 32 MiB each, in an event of a megabyte: a row at a time is opened and given out."""
     path = tmp_path / "binlog.000001"
@@ -443,10 +420,9 @@ class _Pipe(io.BytesIO):
         raise io.UnsupportedOperation
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("read", READS)
 def test_checksum_of_a_big_event_is_compared_first_in_every_source_that_can_be_read_twice(
-    tmp_path: Path, read: str, kernel: str
+    tmp_path: Path, read: str
 ) -> None:
     """A path, a file object, one in the middle of other bytes; streams that cannot seek end with the same error."""
     data = log(TABLE, big_insert(MIB, 3))
@@ -456,7 +432,7 @@ def test_checksum_of_a_big_event_is_compared_first_in_every_source_that_can_be_r
     path.write_bytes(spoilt)
     inside = io.BytesIO(b"other bytes" + spoilt)
     inside.seek(len(b"other bytes"))
-    with kernel_set_to(kernel), path.open("rb") as buffered, path.open("rb", buffering=0) as raw:
+    with path.open("rb") as buffered, path.open("rb", buffering=0) as raw:
         for source in (path, io.BytesIO(spoilt), inside, buffered, raw):
             found, error = _rows(source, read)
 

@@ -21,7 +21,6 @@ from binlogio.format import row_changes
 from binlogio.format.decoder import Decoder
 from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFrame
-from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.rows.plan import TablePlan
@@ -66,7 +65,6 @@ def _write(path: Path, rounds: int) -> Path:
     return path
 
 
-@pytest.mark.skipif(not is_compiled(), reason="construct keeps the rows of a table up to the end of a log")
 def test_rows_of_many_tables_are_those_of_their_tables(tmp_path: Path) -> None:
     """More tables than are kept, used twice; table maps of a statement remain valid while others are forgotten."""
     path = _write(tmp_path / "binlog.000001", 2)
@@ -80,7 +78,6 @@ def test_rows_of_many_tables_are_those_of_their_tables(tmp_path: Path) -> None:
     assert mixed.column("table").to_pylist() == [f"t{table}" for table in range(TABLES)] * 2
 
 
-@pytest.mark.skipif(not is_compiled(), reason="construct keeps the rows of a table up to the end of a log")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has the peak memory of one process")
 def test_memory_does_not_grow_with_the_tables(tmp_path: Path) -> None:
     """Once 62 KiB a table were kept to the end."""
@@ -103,7 +100,6 @@ class SeenDecoder(Decoder):
         return super().decode(frame)
 
 
-@pytest.mark.skipif(not is_compiled(), reason="construct parses every event")
 def test_python_parses_each_of_many_tables_about_once(tmp_path: Path) -> None:
     """Once the known tables were forgotten together, and the rows of each table were parsed once more."""
     path, decoder = _write(tmp_path / "binlog.000001", 3), SeenDecoder()

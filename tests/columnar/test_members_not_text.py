@@ -24,7 +24,6 @@ CREATE = "CREATE TABLE t (id INT, e ENUM(0xff, 0xfe, 'a') CHARACTER SET binary, 
 ROWS = ((1, 1, 1), (2, 2, 2), (3, 3, 3))
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
 def test_values_are_the_numbers_of_members_that_are_not_text(tmp_path: Path, metadata: str) -> None:
     """As values whose members are unknown, in record batches, events and exports."""
@@ -47,7 +46,6 @@ def test_values_are_the_numbers_of_members_that_are_not_text(tmp_path: Path, met
     assert [one.after and tuple(one.after.values) for one in changes] == list(ROWS)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_names_of_columns_that_are_not_text_stay_different(tmp_path: Path) -> None:
     """They are escapes, as the names of tables are; a name that is equal to such an escape is refused."""
     path = tmp_path / "binlog.000001"

@@ -90,8 +90,8 @@ def test_damage_is_the_error_of_the_event_reader(case: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_rows_at_the_same_position_of_two_logs_are_counted_by_log(tmp_path: Path, kernel: str, threads: int) -> None:
-    """One compressed transaction is at the same offset in each; by events, with and without the kernel."""
+def test_rows_at_the_same_position_of_two_logs_are_counted_by_log(tmp_path: Path, threads: int) -> None:
+    """One compressed transaction is at the same offset in each; by events, and by the kernel."""
     table = TableDefinition("d", "t", (ColumnDefinition("id", "int"),))
     logs = [tmp_path / f"{number}.000001" for number in (1, 2, 3)]
     for server_id, log in enumerate(logs, 1):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-import binlogio
 from binlogio.columnar.record_types import SOURCE_FIELDS
 from binlogio.columnar.rows_reader import SOURCE_COLUMNS
 from binlogio.constants import EventType
@@ -22,7 +21,7 @@ from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.storage.compression import compress_zstd
-from both_kernels import KERNELS, kernel_set_to
+from both_kernels import KERNELS, read_rows_by
 from logs import header, log, query
 
 if TYPE_CHECKING:
@@ -88,11 +87,8 @@ CASES: Final[dict[str, tuple[list[Any], list[str | None]]]] = {
 
 
 def outcomes(kernel: str, source: Any, **options: Any) -> list[str | None]:
-    with kernel_set_to(kernel):
-        table = binlogio.read_rows(source, source_columns=["outcome"], definitions=NAMED, **options).to_table()
-    table.validate(full=True)
-    found: list[str | None] = table["outcome"].to_pylist()
-    return found
+    batches = read_rows_by(kernel, source, source_columns=["outcome"], definitions=NAMED, **options)
+    return [one for batch in batches for one in batch["outcome"].to_pylist()]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -16,7 +16,6 @@ from binlogio.gtid import GtidSet, MariadbGtidPosition, MariadbGtidSet
 from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
-from both_kernels import KERNELS, kernel_set_to
 from corpus import MARIADB, MYSQL
 from logs import CountedFile, moved, raw_events, with_checksum
 
@@ -58,18 +57,16 @@ def test_logs_before_and_after_the_wanted_transactions_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_rows_are_those_of_the_logs_one_by_one(kernel: str, threads: int) -> None:
+def test_rows_are_those_of_the_logs_one_by_one(threads: int) -> None:
     """Each log alone has no next one whose head could be used."""
     every = sorted(set().union(*map(gtids_of, ROTATED)))
     assert len(every) > 4
-    with kernel_set_to(kernel):
-        for begin in range(len(every)):
-            for end in range(begin + 1, len(every) + 1):
-                where = EventFilter(wanted_gtids=GtidSet.parse(",".join(every[begin:end])))
-                alone = [place for log in ROTATED for place in places(rows_of([log], where))]
+    for begin in range(len(every)):
+        for end in range(begin + 1, len(every) + 1):
+            where = EventFilter(wanted_gtids=GtidSet.parse(",".join(every[begin:end])))
+            alone = [place for log in ROTATED for place in places(rows_of([log], where))]
 
-                assert places(rows_of(ROTATED, where, threads=threads)) == alone
+            assert places(rows_of(ROTATED, where, threads=threads)) == alone
 
 
 def test_only_the_heads_of_skipped_logs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

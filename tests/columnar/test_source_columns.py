@@ -27,7 +27,7 @@ from binlogio.events.transaction_payload import CompressionType, TransactionPayl
 from binlogio.format.encoder import Encoder
 from binlogio.replay import statements
 from binlogio.storage.compression import compress_zstd
-from both_kernels import KERNELS, Said, kernel_set_to
+from both_kernels import KERNELS, Said, read_rows_by
 from corpus import CorpusFile, files
 from log_mutations import mutated_log
 from logs import header, log, query
@@ -59,14 +59,13 @@ def sources(
     """Return places and source columns of all rows, in the order of the log, and the error after them."""
     found: list[tuple[Any, ...]] = []
     error = None
-    with kernel_set_to(kernel):
-        try:
-            for batch in binlogio.read_rows(source, source_columns=names, **options):
-                batch.validate(full=True)
-                columns = [column_of(batch, name) for name in (*PLACE, *names)]
-                found += zip(*columns, strict=True)
-        except BinlogError as exc:
-            error = Said.of(exc)
+    try:
+        for batch in read_rows_by(kernel, source, source_columns=names, **options):
+            batch.validate(full=True)
+            columns = [column_of(batch, name) for name in (*PLACE, *names)]
+            found += zip(*columns, strict=True)
+    except BinlogError as exc:
+        error = Said.of(exc)
     return found, error
 
 
@@ -253,18 +252,16 @@ def test_xid_of_a_stream_is_refused_where_it_would_have_to_be_read_ahead() -> No
         binlogio.read_rows(io.BytesIO(many_transactions()), source_columns=["xid"]).to_table()
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_source_columns_are_in_schemas_and_names_are_checked(kernel: str, tmp_path: Path) -> None:
+def test_source_columns_are_in_schemas_and_names_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(GTID, query("BEGIN"), TABLE, rows(1, 2), XidEvent(7)))
-    with kernel_set_to(kernel):
-        for table in ("d.t", "d.u"):
-            read = binlogio.read_rows(path, table=table, source_columns=["statement", "end_pos"], definitions=NAMED)
-            assert read.schema.names[-2:] == ["end_pos", "statement"]
-            assert read.to_table().schema == read.schema
-            assert read.to_pandas()["end_pos"].nunique() == (table == "d.t")
-        assert binlogio.read_rows(path).schema.names[-1] == "after_present"
-        assert binlogio.read_rows(path, source_columns=["xid"]).schema.names[-1] == "xid"
+    for table in ("d.t", "d.u"):
+        read = binlogio.read_rows(path, table=table, source_columns=["statement", "end_pos"], definitions=NAMED)
+        assert read.schema.names[-2:] == ["end_pos", "statement"]
+        assert read.to_table().schema == read.schema
+        assert read.to_pandas()["end_pos"].nunique() == (table == "d.t")
+    assert binlogio.read_rows(path).schema.names[-1] == "after_present"
+    assert binlogio.read_rows(path, source_columns=["xid"]).schema.names[-1] == "xid"
     with pytest.raises(UnsupportedFeature, match="unknown value"):
         binlogio.read_tables(path, source_columns=["xids"])
 

@@ -31,7 +31,6 @@ from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
 from binlogio.format.splits import Split, cut
 from binlogio.gtid import Uuid
-from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema import DefinitionCatalogue
@@ -40,7 +39,6 @@ from binlogio.storage.compression import compress_zstd
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.log_file import LogFile, mariadb_decryptor_for
 from binlogio.storage.windows import WINDOW_SIZE
-from both_kernels import KERNELS, kernel_set_to
 from corpus import FIXTURES, MARIADB, MYSQL
 from defined_logs import mapped, table
 from logs import OFF, description, encode, header, log, query, transaction
@@ -349,7 +347,6 @@ def _torn_log(path: Path) -> tuple[LogFile, int]:
     return LogFile(str(path), len(data)), len(torn)
 
 
-@pytest.mark.skipif(not is_compiled(), reason="construct reads logs in one piece")
 @pytest.mark.parametrize("mixed", [False, True])
 def test_part_after_a_torn_tail_is_read_as_by_another_reader(tmp_path: Path, mixed: bool) -> None:
     """The torn payload gives no row: its size exceeds the log, which is known before any of it is read."""
@@ -373,12 +370,10 @@ def test_part_after_a_torn_tail_is_read_as_by_another_reader(tmp_path: Path, mix
     assert [len(records) for records in apart] == [0, 4]
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_a_statement_that_ends_like_begin_is_found(tmp_path: Path, kernel: str) -> None:
+def test_a_statement_that_ends_like_begin_is_found(tmp_path: Path) -> None:
     """BEGIN is not reserved: a table can have this name."""
     path = tmp_path / "binlog.000001"
     path.write_bytes(log(*transaction(1), query("RENAME TABLE t TO BEGIN"), *transaction(2)))
-    with kernel_set_to(kernel):
-        statements = DefinitionCatalogue()
-        catalogue_logs(statements, [LogFile(str(path))])
+    statements = DefinitionCatalogue()
+    catalogue_logs(statements, [LogFile(str(path))])
     assert len(statements) == 1

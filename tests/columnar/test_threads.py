@@ -28,7 +28,6 @@ from binlogio import (
 from binlogio.columnar.parallel import log_cuts, part_definitions
 from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.threads import MOST_AHEAD, OrderedResults
-from binlogio.implementation import is_compiled
 from binlogio.storage.log_file import LogFile
 from corpus import FIXTURES
 
@@ -67,7 +66,6 @@ def in_order(source: Any, **options: Any) -> list[Any]:
         return [str(exc)]
 
 
-@pytest.mark.skipif(not is_compiled(), reason="construct reads logs in one piece")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
 def test_every_log_gives_the_same_by_two_threads(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     """Each table's records and types, and the order of all of them."""
@@ -112,7 +110,6 @@ def _written(folder: Path, **variables: Any) -> list[Path]:
     return [folder / f"binlog.00000{number}" for number in (1, 2, 3)]
 
 
-@pytest.mark.skipif(not is_compiled(), reason="construct reads logs in one piece")
 @pytest.mark.parametrize("compressed", [False, True])
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.floats(0, 1), max_size=6), threads=st.integers(2, 4), wait_s=st.sampled_from([0.0, 1.0]))

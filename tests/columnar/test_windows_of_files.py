@@ -12,11 +12,8 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.implementation import is_compiled
 from binlogio.storage import windows
 from binlogio.storage.log_file import LogFile, OpenedLog
-
-pytestmark = pytest.mark.skipif(not is_compiled(), reason="construct goes event by event")
 
 WINDOW = 4096
 

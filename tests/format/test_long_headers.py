@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
+from binlogio import ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
+from binlogio.columnar import SOURCE_COLUMNS
 from binlogio.columnar.splits.skipped_events import skipped_events
 from binlogio.columnar.splits.split_bounds import is_one_piece
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, TYPE_CODE_AT, EventType
@@ -19,14 +21,14 @@ from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
 from binlogio.events.base import event_name
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.format.encoder import Encoder
-from binlogio.implementation import VARIABLE
 from binlogio.storage.sources import find_logs
 from binlogio.writer import BinlogWriter
 from binlogio_cli.main import cli
-from both_kernels import KERNELS
+from both_kernels import KERNELS, rows_and_error_by, tables_by
 from corpus import MARIADB, MYSQL
 from dumped_logs import json_of, text_of
 from logs import IN_USE_AT, raw_events, with_checksum
+from memory_storage import MemoryStorage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,13 +79,6 @@ def size(request: pytest.FixtureRequest) -> int:
 def original(request: pytest.FixtureRequest) -> Path:
     """Provide a log of a real server."""
     return request.param / "binlog.000001"  # type: ignore[no-any-return]
-
-
-@pytest.fixture(params=KERNELS)
-def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the implementation that reads rows."""
-    monkeypatch.setenv(VARIABLE, request.param)
-    return str(request.param)
 
 
 @pytest.fixture
@@ -139,14 +134,12 @@ def _tables(path: Path, moved: dict[int, int], **options: Any) -> dict[str, list
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.usefixtures("kernel")
 def test_rows_of_tables_are_the_same_at_other_positions(original: Path, longer: Path, size: int, threads: int) -> None:
     moved = lengthened(original.read_bytes(), size)[1]
 
     assert _tables(longer, {}, threads=threads) == _tables(original, moved)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_rows_as_json_are_the_same_at_other_positions(original: Path, longer: Path, size: int) -> None:
     moved = lengthened(original.read_bytes(), size)[1]
     expected = binlogio.read_rows(original).to_table().to_pydict()
@@ -154,6 +147,31 @@ def test_rows_as_json_are_the_same_at_other_positions(original: Path, longer: Pa
 
     assert found.pop("pos") == [moved[pos] for pos in expected.pop("pos")]
     assert found | {"file": 0} == expected | {"file": 0}
+
+
+def test_source_columns_are_those_of_construct(longer: Path) -> None:
+    data = longer.read_bytes()
+    compiled, construct = (tables_by(kernel, data, source_columns=SOURCE_COLUMNS) for kernel in KERNELS)
+
+    assert compiled == construct
+    assert compiled
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_events_larger_than_a_window_are_those_of_construct(*, is_compressed: bool, size: int) -> None:
+    """They are read as a whole; the payload of a compressed transaction is larger than the window."""
+    table = TableDefinition("d", "t", (ColumnDefinition("id", "int"), ColumnDefinition("b", "longblob")))
+    storage = MemoryStorage()
+    variables = ServerVariables(binlog_transaction_compression=is_compressed)
+    with BinlogWriter("binlog", storage=storage, variables=variables) as made, made.session() as session:
+        for count in (1, 40):
+            rows = [(number, bytes([number]) * (1 << 17)) for number in range(count)]
+            session.execute(Statement("INSERT", (Insert(table, rows),)))
+    data = lengthened(storage.streams()[0].read(), size)[0]
+    compiled, construct = (rows_and_error_by(kernel, data, source_columns=["end_pos"]) for kernel in KERNELS)
+
+    assert compiled == construct
+    assert is_compressed or (compiled[1] is None and sum(map(len, compiled[0].values())) == 41)
 
 
 def test_dump_shows_the_same_events_and_rows(original: Path, longer: Path, size: int) -> None:
@@ -263,7 +281,6 @@ def test_writer_does_not_go_on_in_such_a_log(size: int, tmp_path: Path) -> None:
     assert path.read_bytes() == data
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("cut", [1, 5, 20, 25])
 def test_log_that_ends_within_an_event_is_refused(size: int, tmp_path: Path, cut: int) -> None:
     data, moved = lengthened((MYSQL / "rowimage_full" / "binlog.000001").read_bytes(), size)
@@ -275,7 +292,6 @@ def test_log_that_ends_within_an_event_is_refused(size: int, tmp_path: Path, cut
     assert caught.value.offset == max(moved.values())
 
 
-@pytest.mark.usefixtures("kernel")
 def test_wrong_checksum_is_found(size: int, tmp_path: Path) -> None:
     data, moved = lengthened((MYSQL / "rowimage_full" / "binlog.000001").read_bytes(), size)
     damaged = bytearray(data)
@@ -289,7 +305,6 @@ def test_wrong_checksum_is_found(size: int, tmp_path: Path) -> None:
     assert caught.value.offset == last
 
 
-@pytest.mark.usefixtures("kernel")
 def test_event_shorter_than_its_header_is_refused(size: int, tmp_path: Path) -> None:
     data, moved = lengthened((MYSQL / "checksum_none" / "binlog.000001").read_bytes(), size)
     at = sorted(moved.values())[2]
@@ -302,7 +317,6 @@ def test_event_shorter_than_its_header_is_refused(size: int, tmp_path: Path) -> 
     assert caught.value.offset == at
 
 
-@pytest.mark.usefixtures("kernel")
 def test_size_that_changes_in_a_relay_log_holds_from_there_on(size: int, tmp_path: Path) -> None:
     """A relay log has a format description of the replica's, and after it one of the source's."""
     source = MYSQL / "rowimage_full" / "binlog.000001"
@@ -317,7 +331,6 @@ def test_size_that_changes_in_a_relay_log_holds_from_there_on(size: int, tmp_pat
     assert found
 
 
-@pytest.mark.usefixtures("kernel")
 def test_size_that_changes_in_another_log_is_refused(size: int, tmp_path: Path) -> None:
     source = (MYSQL / "rowimage_full" / "binlog.000001").read_bytes()
     first = next(raw_events(source))[1]

@@ -14,8 +14,6 @@ from binlogio.events.format_description import StartV3Event
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.encoder import Encoder
-from binlogio.implementation import VARIABLE
-from both_kernels import KERNELS
 from logs import POST_HEADER_SIZES, description, encode, header, query
 from row_records import row_records
 
@@ -139,11 +137,7 @@ def log_without_metadata(
 
 
 @pytest.mark.parametrize("version", ["5.1.16-beta-log", "5.1.17-beta-log"])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_rows_of_a_table_map_without_metadata_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, version: str
-) -> None:
-    monkeypatch.setenv(VARIABLE, kernel)
+def test_rows_of_a_table_map_without_metadata_are_read(tmp_path: Path, version: str) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(log_without_metadata(version))
 
@@ -167,18 +161,14 @@ def test_rows_of_a_table_map_without_metadata_are_read(
         ("5.1.18-beta-log", (INT, 8, 1), EventType.WRITE_ROWS_EVENT_V1, "does not fit", None),
     ],
 )
-@pytest.mark.parametrize("kernel", KERNELS)
 def test_rows_that_need_more_than_the_table_map_has_are_refused(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kernel: str,
     version: str,
     types: tuple[int, ...],
     code: int,
     error: str,
     found: str | None,
 ) -> None:
-    monkeypatch.setenv(VARIABLE, kernel)
     path = tmp_path / "binlog.000001"
     data = log_without_metadata("5.1.17-beta-log", types, code)
     path.write_bytes(data.replace(b"5.1.17-beta-log", version.encode()))

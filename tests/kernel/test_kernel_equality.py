@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from binlogio.columnar.fallback import ROWS_TYPES
+from binlogio.columnar.batches.refusals import ROWS_TYPES
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.events.rows import WriteRowsEvent

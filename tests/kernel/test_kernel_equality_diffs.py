@@ -17,7 +17,7 @@ from binlogio.rows.plan import resolve_plan
 from binlogio.values.absent import ABSENT
 from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument
 from binlogio.values.json.diff import is_operations
-from both_kernels import KERNELS, kernel_set_to, rows_and_error_by
+from both_kernels import KERNELS, read_tables_by, rows_and_error_by
 from log_cases import table_map_of
 from logs import header, log, raw_events
 from rowimage_cases import column
@@ -131,8 +131,7 @@ def test_diffs_without_a_document_are_the_text_of_their_operations(batch_rows: i
 
 def rows_of_tables(kernel: str, data: bytes, **options: Any) -> list[str]:
     """Return the documents that `read_tables` reads, in the order of the log."""
-    with kernel_set_to(kernel):
-        batches = [batch for _, batch in binlogio.read_tables(io.BytesIO(data), **options)]
+    batches = [batch for _, batch in read_tables_by(kernel, io.BytesIO(data), **options)]
     return [text for batch in batches for image in batch["after"].to_pylist() for text in image.values()]
 
 

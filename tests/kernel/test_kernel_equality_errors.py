@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binlogio.columnar.fallback import OPENED_TYPES
+from binlogio.columnar.batches.refusals import OPENED_TYPES
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, HEADER_SIZE, EventType
 from binlogio.constants import ColumnType as T
 from binlogio.events.base import ParseContext

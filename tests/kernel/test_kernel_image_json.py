@@ -17,7 +17,7 @@ from binlogio._kernel import column_kinds as kinds
 from binlogio._kernel.row_decoder import MixedBatch
 from binlogio.columnar.batches.mixed_batches import image_json, mixed_record_batch
 from binlogio.columnar.batches.records import Repeated
-from binlogio.columnar.fallback import image_text
+from binlogio.columnar.row_values import image_text
 from binlogio.constants import ColumnType as T
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError

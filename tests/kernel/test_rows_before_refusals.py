@@ -13,7 +13,6 @@ from binlogio.constants import ColumnType as T
 from binlogio.errors import BinlogError
 from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.rows.plan import resolve_plan
-from both_kernels import KERNELS, kernel_set_to
 from encode_cases import KINDS
 from log_cases import LOGGED_COLUMNS, table_map_of
 from logs import header, log
@@ -68,15 +67,14 @@ def _bytes_of(batch: pa.RecordBatch) -> bytes:
     return b"".join(buffer.to_pybytes() for array in batch.columns for buffer in array.buffers() if buffer is not None)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("read", ["read_tables", "one table"])
 @pytest.mark.parametrize("number", range(len(LOGGED_COLUMNS)))
-def test_batch_before_a_refused_event_holds_nothing_of_it(number: int, read: str, kernel: str) -> None:
+def test_batch_before_a_refused_event_holds_nothing_of_it(number: int, read: str) -> None:
     """A column of each type beside a text that is not UTF-8; rows after the damage may be decoded before it is seen."""
     case, values = LOGGED_COLUMNS[number]
     data = _log(case, _example(values), b"\xff\xfe")
     found: list[pa.RecordBatch] = []
-    with kernel_set_to(kernel), pytest.raises(BinlogError, match="utf8mb4"):
+    with pytest.raises(BinlogError, match="utf8mb4"):
         found.extend(_batches(read, data))
 
     assert [batch.num_rows for batch in found] == [GOOD]
@@ -85,8 +83,7 @@ def test_batch_before_a_refused_event_holds_nothing_of_it(number: int, read: str
         assert MARK not in _bytes_of(batch)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_json_records_before_a_refused_event_hold_nothing_of_it(kernel: str) -> None:
+def test_json_records_before_a_refused_event_hold_nothing_of_it() -> None:
     """Of all tables, with images as JSON text; invalid UTF-8 is text there, so a document is damaged."""
     table = table_map_of([TEXT, column(T.JSON, 4)])
     plan = resolve_plan(table)
@@ -97,7 +94,7 @@ def test_json_records_before_a_refused_event_hold_nothing_of_it(kernel: str) -> 
     images = marked + b"\0\1\0x\1\0\0\0\x0f"
     events = [KINDS[kind](7, 0, b"", 2, b"\3", rows, header()) for kind, rows in (("insert", good), ("delete", images))]
     found: list[pa.RecordBatch] = []
-    with kernel_set_to(kernel), pytest.raises(BinlogError):
+    with pytest.raises(BinlogError):
         found.extend(_batches("read_rows", log(table, *events)))
 
     assert [batch.num_rows for batch in found] == [GOOD]

@@ -180,7 +180,6 @@ def test_what_is_before_the_start_is_neither_read_nor_committed(
     assert sum(sql.startswith('SAVEPOINT "binlogio group"') for sql in said) == 400 - first
 
 
-@pytest.mark.usefixtures("kernel")
 def test_part_before_the_start_is_passed_over_even_where_it_is_damaged(tmp_path: Path) -> None:
     """Columns have no names after damage, so the row is refused, not misread."""
     logs, starts = many(tmp_path, 40, binlog_row_metadata="MINIMAL")
@@ -252,7 +251,6 @@ def test_groups_that_are_not_wanted_are_not_counted_as_replayed(tmp_path: Path) 
     assert "11 event groups were left out by the filters" in result.stdout
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("vendor", VERSIONS)
 @pytest.mark.parametrize("compression", [False, True])
 @pytest.mark.parametrize("name", ["replay", "undo"])

@@ -11,7 +11,7 @@ import binlogio
 from binlogio.values.json.diff import is_operations
 from real_servers import vendor
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures("kernel")]
+pytestmark = pytest.mark.server
 SCRIPT = """
 CREATE DATABASE s; USE s;
 SET binlog_row_image=MINIMAL, binlog_row_value_options=PARTIAL_JSON;

@@ -74,9 +74,8 @@ def expected(path: Path, table: str, rows: list[dict[str, Any]], updates: set[st
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
-def test_changes_have_what_the_rows_have(folder: Path, kernel: str) -> None:
+def test_changes_have_what_the_rows_have(folder: Path) -> None:
     """Values, source and order of each change, however the log is cut."""
-    del kernel
     seen = 0
     for log in sorted(folder.glob("*.0*")):
         for name in {f"{row['schema']}.{row['table']}" for row in records_of(log)}:

@@ -18,15 +18,16 @@ import pyspark_binlogio
 from binlogio.columnar import event_reader
 from binlogio.columnar.transaction_records import TRANSACTION_SCHEMA
 from binlogio.constants import BINLOG_MAGIC
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.errors import BinlogError, BinlogFormatError, MissingKernel
 from binlogio.events.rows import WriteRowsEvent
+from binlogio.implementation import CONSTRUCT, VARIABLE
 from binlogio.storage.log_file import LogFile
 from binlogio.values.json import JsonDocument
 from corpus import MYSQL
 from pyspark_binlogio import binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError
 from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogReadOptions, nearest
-from pyspark_binlogio.scan import Piece, Request, given_definitions
+from pyspark_binlogio.scan import Piece, Request, given_definitions, request_of
 from pyspark_binlogio.views import VIEWS
 
 LOG = MYSQL / "types_int" / "binlog.000001"
@@ -318,3 +319,10 @@ def test_session_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(JavaNotFoundError, match="Spark needs Java 17 or newer"):
         binlogio_session()
+
+
+def test_reads_without_the_kernel_end_before_they_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, CONSTRUCT)
+
+    with pytest.raises(MissingKernel, match="a read by Spark needs the compiled kernel"):
+        request_of(BinlogReadOptions.parse({"path": str(LOG)}))

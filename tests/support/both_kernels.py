@@ -1,4 +1,4 @@
-"""Results of both implementations for a log in comparable form: the rows of each table, or the error.
+"""Results of the kernel and of construct for a log in comparable form: the rows of each table, or the error.
 
 Also reads with the event reader: the other two have to raise the same errors about rows.
 """
@@ -16,6 +16,7 @@ import binlogio
 from binlogio.errors import BinlogError
 from binlogio.events import RowsEvent
 from binlogio.implementation import VARIABLE
+from construct_rows import batches_by_construct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +60,29 @@ def kernel_set_to(name: str) -> Iterator[None]:
             os.environ[VARIABLE] = before
 
 
+def read_tables_by(kernel: str, source: Any, **options: Any) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the result of `read_tables`, or the same by construct."""
+    tables = binlogio.read_tables(source, **options)
+    if kernel == "compiled":
+        yield from tables
+    else:
+        with kernel_set_to(kernel):
+            yield from batches_by_construct(tables)
+
+
+def read_rows_by(kernel: str, source: Any, *, table: str | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the result of `read_rows`, or the same by construct."""
+    if table is not None:
+        yield from (batch for _, batch in read_tables_by(kernel, source, tables=[table], **options))
+        return
+    tables = binlogio.read_tables(source, **options)
+    if kernel == "compiled":
+        yield from (batch for _, batch in tables.mixed())
+    else:
+        with kernel_set_to(kernel):
+            yield from (batch for _, batch in batches_by_construct(tables, mixed=True))
+
+
 def tables_by(kernel: str, data: bytes, **options: Any) -> Tables | Said:
     """Return the result or the error of `read_tables` for a log in memory."""
     found, said = rows_and_error_by(kernel, data, **options)
@@ -70,10 +94,9 @@ def rows_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[Tables,
     found: Tables = {}
     said = None
     try:
-        with kernel_set_to(kernel):
-            for table, batch in binlogio.read_tables(io.BytesIO(data), **options):
-                batch.validate(full=True)
-                found.setdefault((table, str(batch.schema)), []).extend(records_of(batch))
+        for table, batch in read_tables_by(kernel, io.BytesIO(data), **options):
+            batch.validate(full=True)
+            found.setdefault((table, str(batch.schema)), []).extend(records_of(batch))
     except BinlogError as exc:
         said = Said.of(exc)
     return {name: sorted(records) for name, records in found.items()}, said
@@ -89,10 +112,9 @@ def records_and_error_by(kernel: str, data: bytes, **options: Any) -> tuple[list
     """Return the result of `read_rows` for a log in memory, and the error that ended it; None: no error."""
     found: list[Record] = []
     try:
-        with kernel_set_to(kernel):
-            for batch in binlogio.read_rows(io.BytesIO(data), **options):
-                batch.validate(full=True)
-                found += records_of(batch)
+        for batch in read_rows_by(kernel, io.BytesIO(data), **options):
+            batch.validate(full=True)
+            found += records_of(batch)
     except BinlogError as exc:
         return found, Said.of(exc)
     return found, None

@@ -23,6 +23,7 @@ from binlogio.values.json import JsonDiff, JsonDiffOperation, JsonDiffs, JsonDoc
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
 from binlogio.writer.batches import BatchChange, BatchSession
 from binlogio.writer.log.gtids import OwnGtids
+from both_kernels import kernel_set_to
 from column_cases import ALL_ROWS, ALL_TYPES
 from memory_storage import MemoryStorage
 
@@ -227,7 +228,8 @@ def test_what_is_read_as_batches_is_written_as_it_was(tmp_path: Path) -> None:
     """A row of every type, zero dates as text too: the same images, from the log to Arrow and into another log."""
     with BinlogWriter(tmp_path / "a") as log, log.session() as session:
         session.execute(Statement("insert", [Insert(ALL_TYPES, ALL_ROWS)]))
-    ((_, batch),) = binlogio.read_tables(tmp_path / "a.000001", zero_dates="text")
+    with kernel_set_to("compiled"):
+        ((_, batch),) = binlogio.read_tables(tmp_path / "a.000001", zero_dates="text")
     with BinlogWriter(tmp_path / "b") as log:
         BatchSession(log).write([BatchChange(ALL_TYPES, after=pa.RecordBatch.from_struct_array(batch.column("after")))])
     images = []

@@ -290,7 +290,7 @@ cdef class EventScanner:
             if min(<int64_t>frame.size, HEADER_SIZE + self.header_extra + LONGEST_QUERY_HEAD) > size - at and not (
                     is_any_rows(code) and size - at >= 64 + self.header_extra or code == TRANSACTION_PAYLOAD_EVENT):
                 break
-            if not self._pass_extra(&frame, code):
+            if self.header_extra and not self._pass_extra(&frame, code):
                 return -1
             end = min(frame.end, &data[0] + size)
             if inner or self.ahead.place != G_OUTSIDE:
@@ -404,7 +404,7 @@ cdef class EventScanner:
             return S_BAD_EVENT
         if found == F_NEED_DATA:
             return S_NEED_DATA
-        if not self._pass_extra(frame, code):
+        if self.header_extra and not self._pass_extra(frame, code):
             return S_BAD_EVENT
         if not inner and cursor.offset >= self.stop_offset and is_group_start(code):
             return S_STOP
@@ -454,7 +454,7 @@ cdef class EventScanner:
 
     cdef bint _pass_extra(self, Frame* frame, uint8_t code) noexcept nogil:
         """Exclude the bytes of a header after the first 19 from the body; returns False if the event is too short."""
-        if self.header_extra and code != ROTATE_EVENT:
+        if code != ROTATE_EVENT:
             frame.body += self.header_extra
         return frame.body <= frame.end
 

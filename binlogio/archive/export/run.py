@@ -35,6 +35,7 @@ from binlogio.columnar.rows_reader import read_tables
 from binlogio.columnar.splits.group_scan import check_bounds
 from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
 from binlogio.gtid import GtidSet
+from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, Range
@@ -188,6 +189,7 @@ def export(
         BinlogError: a log is damaged, or is not a binary log.
         OSError: a file cannot be read or written.
     """
+    require_kernel("export")
     form = _format_of(format)
     to = _place_of(to, form)
     if append and replace:

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.arrow.conversion import decimal_texts
-from binlogio.implementation import is_compiled
 
 if TYPE_CHECKING:
     from binlogio._kernel.primitives import Memory
@@ -116,8 +115,6 @@ def _json(array: pa.Array) -> pa.Array:
     kind = array.type
     if pa.types.is_dictionary(kind):
         return _json(array.cast(kind.value_type))
-    if pa.types.is_struct(kind):
-        return _json_objects(array)
     if pa.types.is_list(kind):
         texts = json_texts(array.values).to_pylist()
         offsets = array.offsets.to_pylist()
@@ -147,23 +144,6 @@ def _bare_strings(array: pa.Array) -> pa.Array | None:
     return array.cast(pa.string()) if pa.types.is_date(kind) else None
 
 
-def _json_objects(array: pa.StructArray) -> pa.Array:
-    """Return structs as JSON objects; the text between values is built once for all rows."""
-    if not array.type.num_fields:
-        return pa.array(["{}"] * len(array), pa.large_string())
-    parts: list[pa.Array | pa.Scalar] = []
-    before = "{"
-    for field, child in zip(array.type, array.flatten(), strict=True):
-        bare = None if child.null_count else _bare_strings(child)
-        quote = "" if bare is None else '"'
-        head = f"{before}{json.dumps(field.name, ensure_ascii=False)}:{quote}"
-        texts = json_texts(child) if bare is None else bare.cast(pa.large_string())
-        parts += [pa.scalar(head, pa.large_string()), texts]
-        before = f"{quote},"
-    end = pa.scalar(before[:-1] + "}", pa.large_string())
-    return pc.binary_join_element_wise(*parts, end, pa.scalar("", pa.large_string()))
-
-
 def _in_quotes(texts: pa.Array) -> pa.Array:
     texts = pc.fill_null(texts.cast(pa.large_string()), "")
     quote = pa.scalar('"', pa.large_string())
@@ -176,9 +156,6 @@ def _with_nulls(array: pa.Array, texts: pa.Array) -> pa.Array:
 
 def json_lines(batch: pa.RecordBatch) -> Iterator[bytes | Memory]:
     """Yield a batch as JSON lines, in parts of whole lines."""
-    if not is_compiled():
-        yield joined_json_lines(batch)
-        return
     from binlogio._kernel.json_documents import JsonLines  # noqa: PLC0415 - the kernel is optional
 
     lines = JsonLines(_line_columns(batch.schema.names, batch.columns), batch.num_rows)
@@ -238,13 +215,3 @@ def _is_in(array: pa.Array, bounds: tuple[int, int]) -> bool:
     """Return whether the numbers of all dates or times are in a range."""
     found = pc.min_max(array.cast(pa.int32() if pa.types.is_date32(array.type) else pa.int64())).as_py()
     return bool(bounds[0] <= found["min"] and found["max"] < bounds[1])
-
-
-def joined_json_lines(batch: pa.RecordBatch) -> bytes:
-    """Return a batch as JSON lines, made with Arrow's functions: without the kernel, and to check it."""
-    if not batch.num_rows:
-        return b""
-    lines = json_texts(pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema)))
-    joined = pc.binary_join_element_wise(lines, pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string()))
-    offsets = np.frombuffer(joined.buffers()[1], np.int64, len(joined) + 1, joined.offset * 8)
-    return bytes(memoryview(joined.buffers()[2])[int(offsets[0]) : int(offsets[-1])])

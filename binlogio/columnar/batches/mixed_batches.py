@@ -13,8 +13,8 @@ from binlogio._kernel.row_decoder import ImageText, MixedBatch, metadata_nodes, 
 from binlogio.arrow.types import no_arrow_type
 from binlogio.columnar.batches.records import Repeated, imported, with_source_columns
 from binlogio.columnar.batches.refusals import RefusedRows
-from binlogio.columnar.fallback import row_images
 from binlogio.columnar.record_types import MIXED_SCHEMA
+from binlogio.columnar.row_values import row_images
 from binlogio.rows.image import record_bits
 from binlogio.rows.texts import COMPACT, TextForm, image_text
 from binlogio.values.kinds import column_kind

@@ -1,68 +1,163 @@
 """Raises the errors for events that the compiled kernel rejects.
 
 The kernel reports only that an event is invalid. The construct parser (pure Python) parses the event again and raises
-the detailed error, so that both implementations raise the same one.
+the detailed error, which `binlogio.open` raises, too.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
-from binlogio.columnar.fallback import ROWS_TYPES, RowsWalk
-from binlogio.errors import BinlogFormatError
-from binlogio.events import EVENT_CODECS
-from binlogio.events.base import EventHeader, event_name
+from binlogio.columnar.record_types import RecordType
+from binlogio.columnar.row_values import row_images
+from binlogio.constants import EventType
+from binlogio.errors import BinlogFormatError, MissingTableMap, UnsupportedFeature
+from binlogio.events import EVENT_CODECS, ROWS_EVENTS
+from binlogio.events.base import EventHeader, UnknownEvent, event_name
+from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1, RowsEvent
+from binlogio.events.table_map import TableMapEvent
+from binlogio.format.decoder import Decoder
+from binlogio.format.groups import GTID_EVENTS, EventGroup
+from binlogio.rows.image import decode_rows
+from binlogio.rows.plan import resolve_plan
+from binlogio.storage.compression import decompress_zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from binlogio._kernel.event_scanner import EventScanner
     from binlogio.columnar.record_types import RowSelection
     from binlogio.events.base import ParseContext
-    from binlogio.events.rows import RowsEvent
     from binlogio.events.transaction_payload import TransactionPayloadEvent
     from binlogio.format.framing import EventFrame
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.source import DefinitionSource
 
 
-def refuse_event(
-    frame: EventFrame, selection: RowSelection, table: TablePlan | None, definitions: DefinitionSource
-) -> None:
-    """Raise the construct parser's error for an event.
+ROWS_TYPES: Final = frozenset(code for code, codec in EVENT_CODECS.items() if codec.event_class in ROWS_EVENTS)
+OPENED_TYPES: Final = ROWS_TYPES | {
+    EventType.TABLE_MAP_EVENT,
+    EventType.GTID_LOG_EVENT,
+    EventType.ANONYMOUS_GTID_LOG_EVENT,
+    EventType.GTID_TAGGED_LOG_EVENT,
+    EventType.MARIADB_GTID_EVENT,
+    EventType.TRANSACTION_PAYLOAD_EVENT,
+}
+"""The event types that rows depend on."""
+_STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 
-    `table` is the plan for a rows event; None if no table map defines it.
 
-    Raises:
-        BinlogError: the construct parser rejects the event, or an event inside it.
+class RowsParser:
+    """Parses the events of a log that rows depend on, and their selected rows, to raise the error of an invalid one.
+
+    Args:
+        selection: selects rows; its conditions on event groups are ignored.
+        definitions: the columns of tables.
+        table: the table of rows events that have no table map.
     """
-    is_rows_event = frame.header.type_code in ROWS_TYPES
-    for _ in RowsWalk(selection, definitions, table if is_rows_event else None).take(frame):
-        pass  # valid rows before the error
+
+    def __init__(self, selection: RowSelection, definitions: DefinitionSource, table: TablePlan | None = None) -> None:
+        self._selection = selection
+        self._definitions = definitions
+        self._decoder = Decoder(decompress=decompress_zstd, only=OPENED_TYPES)
+        self._types: dict[TablePlan, RecordType] = {}
+        self._table = table
+
+    def take(self, frame: EventFrame) -> None:
+        """Parse an event.
+
+        Raises:
+            BinlogError: the event, an event inside it, or a row, does not fit its layout.
+        """
+        code = frame.header.type_code
+        if code in _STATEMENTS:
+            self._definitions.statement_at = frame.header.offset
+            self._definitions.follow_body(code, frame.body, frame.context)
+        if frame.context.binlog_version != BINLOG_VERSION:
+            _check_no_rows(frame)
+        elif code in OPENED_TYPES and not (code in ROWS_TYPES and self._skips(frame)):
+            self._parse(self._decoder.decode(frame), frame.context)
+
+    def take_payload(
+        self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int
+    ) -> None:
+        """Parse the events of a payload from byte `start` on, with the arguments of `Decoder.decode_payload`.
+
+        Raises:
+            BinlogError: as `take`.
+        """
+        self._parse(self._decoder.decode_payload(event, context, chunks, start), context)
+
+    def _parse(self, events: Iterable[Any], context: ParseContext) -> None:
+        for event in events:
+            if isinstance(event, TableMapEvent):
+                self._type_of(self._plan(event, context))
+            elif isinstance(event, RowsEvent):
+                self._parse_rows(event, context)
+            elif isinstance(event, GTID_EVENTS):
+                _ = EventGroup(event).facts  # raises the error of an invalid GTID
+            elif isinstance(event, UnknownEvent) and event.header.type_code in _STATEMENTS:
+                self._definitions.follow_body(event.header.type_code, event.body, context)
+
+    def _skips(self, frame: EventFrame) -> bool:
+        """Return True for a rows event whose table is not selected; a statement that it ends is ended."""
+        body, code = frame.body, frame.header.type_code
+        size = frame.context.post_header_size(code, POST_HEADER_V1)
+        id_size = 4 if size == POST_HEADER_V0 else 6
+        table = self._decoder.known_table_map(int.from_bytes(body[:id_size], "little"))
+        if table is None or len(body) < max(size, id_size + 2) or self._selection.wants(table.schema, table.table):
+            return False
+        if body[id_size] & 1:
+            self._decoder.end_statement()
+        return True
+
+    def _parse_rows(self, event: RowsEvent, context: ParseContext) -> None:
+        header, selection = event.header, self._selection
+        try:
+            kind = self._type_of(self._plan(self._decoder.table_map(event), context))
+        except MissingTableMap:
+            if self._table is None:
+                raise
+            kind = self._type_of(self._table)
+        if selection.wants(kind.plan.schema, kind.plan.table) and selection.where.wants_event(
+            pos=header.offset, timestamp=header.timestamp, server_id=header.server_id, op=event.operation.op
+        ):
+            row_images(event, kind.plan, None if selection.mixed else kind)
+        elif header.inner is not None:  # the kernel counts them
+            for _ in decode_rows(event, kind.plan, ()):
+                pass
+
+    def _plan(self, event: TableMapEvent, context: ParseContext) -> TablePlan:
+        if self._selection.wants(event.schema, event.table):
+            return self._definitions.plan(event, context)
+        return resolve_plan(event, context)
+
+    def _type_of(self, plan: TablePlan) -> RecordType:
+        found = self._types.get(plan)
+        if found is None:
+            selection = self._selection
+            is_typed = selection.wants(plan.schema, plan.table) and not selection.mixed
+            found = self._types[plan] = RecordType.of(
+                plan,
+                selection.columns_of(plan) if is_typed else (),
+                zero_dates=selection.zero_dates,
+                json_diffs=selection.json_diffs,
+            )
+        return found
 
 
-def refuse_payload(
-    event: TransactionPayloadEvent,
-    context: ParseContext,
-    chunks: Iterator[bytes],
-    start: int,
-    selection: RowSelection,
-    table: TablePlan | None,
-    definitions: DefinitionSource,
-) -> None:
-    """Raise the construct parser's error for the events of a payload from byte `start` on.
-
-    `table` is the plan for the event there, if it is a rows event. The kernel accepted the events before it; they are
-    not parsed again, because they may have millions of rows.
-
-    Raises:
-        BinlogError: the construct parser rejects an event.
-    """
-    for _ in RowsWalk(selection, definitions, table).take_payload(event, context, chunks, start):
-        pass
+def _check_no_rows(frame: EventFrame) -> None:
+    """Raise for a rows event in a log of a server version without rows events."""
+    if frame.header.type_code in ROWS_TYPES:
+        raise UnsupportedFeature(
+            f"a log of format version {frame.context.binlog_version} cannot contain rows events",
+            offset=frame.header.offset,
+            event_type=event_name(frame.header.type_code),
+        )
 
 
 def rows_event(
@@ -156,5 +251,5 @@ def unreadable(offset: int, type_code: int | None) -> BinlogFormatError:
         "the compiled kernel cannot read the event",
         offset=offset,
         event_type=None if type_code is None else event_name(type_code),
-        hint="set BINLOGIO_KERNEL=construct to read it without the kernel",
+        hint="`dump` reads it event by event; report it as a defect of binlogio",
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
-from binlogio.implementation import is_compiled
 from binlogio.rows.image import PRE_GA_EVENTS, decode_rows
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class RowCounter:
             BinlogFormatError: its images do not fit the table's columns.
         """
         rows = -1
-        if is_compiled() and event.header.type_code not in PRE_GA_EVENTS and event.column_count == len(plan.columns):
+        if event.header.type_code not in PRE_GA_EVENTS and event.column_count == len(plan.columns):
             after = (
                 event.present_after if isinstance(event, (UpdateRowsEvent, PartialUpdateRowsEvent)) else event.present
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio._kernel.row_decoder import fill_all, fill_windows
 from binlogio.columnar.batches.records import JsonTexts, Repeated, TableRecords
 from binlogio.columnar.batches.refusals import RefusedRows
-from binlogio.columnar.fallback import row_images
+from binlogio.columnar.row_values import row_images
 from binlogio.constants import EventType
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Reads parts of logs one after another in one thread, and keeps the open file and its table plans between parts.
 
-The kernel reads a part through `walk` and `batches`; `fallback` reads it without the kernel. If other threads read
-other parts, parts are numbered, and `part_definitions` passes table definitions from a part to later parts.
+If other threads read other parts, parts are numbered, and `part_definitions` passes table definitions from a part to
+later parts.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from binlogio.columnar.parallel.part_definitions import PartDefinitions
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.table_plans import KnownPlans
-from binlogio.format.framing import EventFramer
-from binlogio.implementation import is_compiled
 from binlogio.schema.source import DefinitionSource
 from binlogio.series.progress import recognizer
 from binlogio.storage.log_file import mariadb_decryptor_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
@@ -61,9 +59,7 @@ class LogPartReader:
         self._definitions = definitions or DefinitionSource(selection.definitions, follows_ddl=False)
         self._log: LogFile | None = None
         self._opened: OpenedLog | None = None
-        self._read: Callable[[Split | None], Iterator[TableBatch]] | None = None
-        self._walk: LogWalk | None = None  # None without the kernel
-        self._framer: EventFramer | None = None  # None with the kernel
+        self._walk: LogWalk | None = None
 
     def read(self, part: tuple[LogFile, Split | None], /) -> Iterator[TableBatch]:
         """Yield the row changes of a part.
@@ -73,49 +69,38 @@ class LogPartReader:
             BinlogError: while iterating: the log is damaged, or is not a binary log.
         """
         log, split = part
-        if self._read is None or self._opened is None or self._log is not log:
+        if self._walk is None or self._opened is None or self._log is not log:
             self.close()
             self._log, self._opened = log, log.open(self._keyring)
             self._definitions.begin_log(log.name, recognizer(log, self._keyring))
-            self._read = self._reader_of(log, self._opened)
-        if split is None or (self._opened.seekable and is_compiled()):
-            yield from self._read(split)
-            if self._walk is not None:
-                self._walk.check_end()
+            self._walk = self._walk_of(log, self._opened)
+        if split is None or self._opened.seekable:
+            yield from self._walk.read(split)
+            self._walk.check_end()
         elif split.start == 0:
-            yield from self._read(None)
+            yield from self._walk.read(None)
 
-    def _reader_of(self, log: LogFile, opened: OpenedLog) -> Callable[[Split | None], Iterator[TableBatch]]:
-        decryptor_for = mariadb_decryptor_for(self._keyring)
-        if is_compiled():
-            from binlogio.columnar.batches.mixed_batches import MixedBatcher  # noqa: PLC0415
-            from binlogio.columnar.batches.table_batches import TableBatcher  # noqa: PLC0415
-            from binlogio.columnar.walk.log_walk import LogWalk  # noqa: PLC0415 - the kernel is optional
+    def _walk_of(self, log: LogFile, opened: OpenedLog) -> LogWalk:
+        from binlogio.columnar.batches.mixed_batches import MixedBatcher  # noqa: PLC0415 - imports pyarrow
+        from binlogio.columnar.batches.table_batches import TableBatcher  # noqa: PLC0415
+        from binlogio.columnar.walk.log_walk import LogWalk  # noqa: PLC0415
 
-            self._walk = LogWalk(
-                log,
-                opened,
-                self._selection,
-                MixedBatcher if self._selection.mixed else TableBatcher,
-                decryptor_for=decryptor_for,
-                definitions=self._definitions,
-                known_groups=self._known_groups,
-                known_plans=self._known_plans,
-                open_again=None if log.stream is not None else lambda: log.open(self._keyring),
-            )
-            return self._walk.read
-        from binlogio.columnar.fallback import read_frames  # noqa: PLC0415 - imports pyarrow
-
-        framer = self._framer = EventFramer(
-            verify_checksum=self._selection.verify_checksum, decryptor_for=decryptor_for, limits=self._selection.limits
+        return LogWalk(
+            log,
+            opened,
+            self._selection,
+            MixedBatcher if self._selection.mixed else TableBatcher,
+            decryptor_for=mariadb_decryptor_for(self._keyring),
+            definitions=self._definitions,
+            known_groups=self._known_groups,
+            known_plans=self._known_plans,
+            open_again=None if log.stream is not None else lambda: log.open(self._keyring),
         )
-        return lambda _: read_frames(log.name, framer.frames(opened.feed), self._selection, self._definitions)
 
     @property
     def in_use(self) -> bool:
         """True if the flag BINLOG_IN_USE of the open log is set; known after its first event was read."""
-        source = self._walk or self._framer
-        return source is not None and source.in_use
+        return self._walk is not None and self._walk.in_use
 
     def choose(self, where: EventFilter) -> None:
         """Set another event filter, from the next part on."""
@@ -134,7 +119,7 @@ class LogPartReader:
             self._opened.close()
         if self._walk is not None:
             self._walk.close()
-        self._log = self._opened = self._read = self._walk = self._framer = None
+        self._log = self._opened = self._walk = None
 
 
 class NumberedReader:

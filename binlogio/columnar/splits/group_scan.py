@@ -14,7 +14,6 @@ from binlogio.constants import BINLOG_MAGIC, GROUP_STARTS, HEADER_SIZE, TYPE_COD
 from binlogio.errors import BinlogError, BinlogFormatError, PositionError
 from binlogio.format.event_starts import check_event_start
 from binlogio.format.splits import Split
-from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.storage.event_stream import header_windows
@@ -87,7 +86,7 @@ def check_group_bound(log: LogFile, offset: int, keyring: Keyring | None = None)
                 return
     finally:
         opened.close()
-    begin = group_around(log, offset - 1, keyring) if is_compiled() else None
+    begin = group_around(log, offset - 1, keyring)
     options = ReadOptions(verify_checksum=False, open_payloads=False, start_offset=begin or None)
     with BinlogReader([log], options, keyring=keyring) as reader:
         try:
@@ -118,8 +117,8 @@ def last_group_end(log: LogFile, start: int = 0, keyring: Keyring | None = None)
         OSError: the file cannot be read.
         UnsupportedFeature: the log is encrypted, and the key is missing.
     """
-    last = _last_group_start(log, start, keyring) if is_compiled() else None
-    if last is None and start and is_compiled() and not is_one_piece(log, keyring):
+    last = _last_group_start(log, start, keyring)
+    if last is None and start and not is_one_piece(log, keyring):
         return start  # no group begins there: the end is not searched again from the head of the log
     begin = start if last is None else last
     reader = BinlogReader([log], ReadOptions(verify_checksum=False, start_offset=begin or None), keyring=keyring)

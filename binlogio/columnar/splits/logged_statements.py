@@ -26,7 +26,7 @@ from binlogio.events.base import EventHeader, event_checksums, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
-from binlogio.implementation import is_compiled
+from binlogio.implementation import require_kernel
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema.catalogue import CataloguedLog, DefinitionCatalogue, PlacedStatement, PlacedTables
@@ -111,6 +111,7 @@ def catalogue_logs(
         OSError: a log cannot be read.
         UnsupportedFeature: a log cannot be read, or is older than the last one of the catalogue.
     """
+    require_kernel("a catalogue of definitions")
     damage = []
     for number, log in enumerate(logs):
         is_last = number == len(logs) - 1
@@ -245,8 +246,7 @@ def _format(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool]:
     """
     opened = log.open(keyring)
     try:
-        found = None
-        is_plain = is_compiled()
+        found, is_plain = None, False
         for frame in head_frames(opened, keyring):
             if found is not None and frame.header.type_code == EventType.START_ENCRYPTION_EVENT:
                 return found, False
@@ -254,8 +254,7 @@ def _format(log: LogFile, keyring: Keyring | None) -> tuple[ParseContext, bool]:
                 return found, is_plain
             found = frame.context
             is_plain = (
-                is_plain
-                and found.header_size == HEADER_SIZE
+                found.header_size == HEADER_SIZE
                 and found.binlog_version == BINLOG_VERSION
                 and not found.permutation
                 and not frame.header.flags & _OTHER_HEADS

@@ -16,7 +16,6 @@ from binlogio.events.base import parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.query import POST_HEADER, sizes_before_sql
 from binlogio.format.framing import EventFrame, EventFramer
-from binlogio.implementation import is_compiled
 from binlogio.reader import may_skip
 from binlogio.storage.event_stream import header_windows
 from binlogio.storage.log_file import mariadb_decryptor_for
@@ -106,8 +105,7 @@ def _may_hop(framer: EventFramer, opened: OpenedLog, frame: EventFrame) -> bool:
     """Return whether the rest of the log can be scanned by headers, and type codes have their usual meaning."""
     context = framer.context
     return (
-        is_compiled()
-        and opened.seekable
+        opened.seekable
         and context.binlog_version == BINLOG_VERSION
         and may_skip(framer, frame)
         and all(context.real_type(code) == code for code in _SHOWN)

@@ -67,8 +67,6 @@ def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> 
         OSError: the file cannot be read.
         UnsupportedFeature: the log is encrypted, and the key is missing.
     """
-    if not is_compiled():  # only the kernel searches for groups
-        return WHOLE if split.start == 0 else None
     opened = log.open(keyring)
     try:
         has_checksum = _divisible(opened)
@@ -90,7 +88,7 @@ def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
     """
     opened = log.open(keyring)
     try:
-        return not is_compiled() or _divisible(opened) is None
+        return _divisible(opened) is None
     finally:
         opened.close()
 
@@ -109,7 +107,7 @@ def groups_around(
     """
     opened, known = log.open(keyring), known_groups or KnownGroups()
     try:
-        has_checksum = _divisible(opened) if is_compiled() else None
+        has_checksum = _divisible(opened)
         if has_checksum is None:
             yield None
             return
@@ -150,7 +148,7 @@ def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> i
     """
     opened = log.open(keyring)
     try:
-        has_checksum = _divisible(opened) if is_compiled() else None
+        has_checksum = _divisible(opened)
         return None if has_checksum is None else group_at(opened, offset, None, has_checksum=has_checksum)
     finally:
         opened.close()
@@ -158,7 +156,7 @@ def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> i
 
 def _divisible(opened: OpenedLog) -> bool | None:
     """Return whether events have checksums; None for a log that is one piece."""
-    if not opened.seekable:
+    if not opened.seekable or not is_compiled():  # `dump` asks without the kernel, which searches for groups
         return None
     framer = EventFramer(verify_checksum=False)
     framer.feed(opened.read(_HEAD))

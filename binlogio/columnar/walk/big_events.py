@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import event_scanner
 from binlogio._kernel.primitives import crc32_of
-from binlogio.columnar.batches.refusals import refuse_event, refuse_payload, unreadable
-from binlogio.columnar.fallback import ROWS_TYPES
+from binlogio.columnar.batches.refusals import ROWS_TYPES, RowsParser, unreadable
 from binlogio.columnar.walk.log_cursor import event_size, reader_of
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, ChecksumMismatch
@@ -184,7 +183,8 @@ class BigEvents:
                     pass  # only an event larger than a window yields rows before the error
         table = self._router.last_table if is_rows_event else None
         chunks = _failing(_rest(inner), failure)
-        refuse_payload(event, self._cursor.context, chunks, inner.offset, self._selection, table, self._definitions)
+        parser = RowsParser(self._selection, self._definitions, table)
+        parser.take_payload(event, self._cursor.context, chunks, inner.offset)
         raise unreadable(event.header.offset, event.header.type_code)
 
     def _can_be_whole(self, inner: Window, size: int) -> bool:
@@ -294,7 +294,7 @@ class BigEvents:
         router.describe_part(checksum=self._cursor.context.has_checksum)
         if status == event_scanner.BAD_EVENT:
             frame = EventFrame(header, bytes(part[HEADER_SIZE:]), None, self._cursor.context)
-            refuse_event(frame, self._selection, router.last_table, self._definitions)
+            RowsParser(self._selection, self._definitions, router.last_table).take(frame)
             raise unreadable(header.offset, header.type_code)
 
     def _refuse_unwanted(

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from binlogio._kernel import event_scanner
 from binlogio.bounded_cache import BoundedCache
 from binlogio.columnar.batches.records import TableRecords
-from binlogio.columnar.batches.refusals import refuse_event, unreadable
-from binlogio.columnar.fallback import OPENED_TYPES, RowsWalk
+from binlogio.columnar.batches.refusals import OPENED_TYPES, RowsParser, unreadable
 from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.splits.split_bounds import KnownGroups
 from binlogio.columnar.walk.big_events import IN_PARTS, BigEvents
@@ -302,10 +301,10 @@ class LogWalk:
 
     def _pass_old_log(self) -> None:
         """Read a log from before MySQL 5.0, which has no row changes, to its end."""
-        walk = RowsWalk(self._selection, self._definitions)
+        parser = RowsParser(self._selection, self._definitions)
         for frame in self._cursor.frames_left():
             self._definitions.pass_to(frame.header.offset)
-            list(walk.take(frame))
+            parser.take(frame)
 
     # ---------------------------------------------------------------------------------------- callbacks of the router
 
@@ -392,7 +391,7 @@ class LogWalk:
         if isinstance(frame, EventFrame):
             if frame.header.type_code == EventType.TRANSACTION_PAYLOAD_EVENT:
                 self._big_events.refuse_payload(frame)
-            refuse_event(frame, self._selection, self._router.last_table, self._definitions)
+            RowsParser(self._selection, self._definitions, self._router.last_table).take(frame)
         raise unreadable(offset, raw[TYPE_CODE_AT] if len(raw) >= HEADER_SIZE else None)
 
 

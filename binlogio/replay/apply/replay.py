@@ -13,7 +13,7 @@ from binlogio.archive.logged_gtids import add_gtids, logged_gtids
 from binlogio.errors import BinlogError, BinlogFormatError, ConditionError, UnsupportedFeature, hints
 from binlogio.events import GtidLogEvent
 from binlogio.format.decoder import Decoder
-from binlogio.implementation import is_compiled
+from binlogio.implementation import require_kernel
 from binlogio.options import Position
 from binlogio.replay.apply.coordinator import Coordinator
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
@@ -100,8 +100,8 @@ def replay(
             change is not applied, all groups before it are.
         BinlogError: the log is damaged.
     """
-    summary = ReplaySummary()
-    bounds = bounds_of(reader, wanted)
+    require_kernel("replay")
+    summary, bounds = ReplaySummary(), bounds_of(reader, wanted)
     logs, names = reader.logs, [log_name(log.name) for log in reader.logs]
     plan = replace(_plan(reader, bounds, wanted, source), gtids=gtids, in_order=preserve_commit_order)
     target.prepare(plan)
@@ -137,7 +137,7 @@ def replay(
     if not is_stream:
         _check_columns(reader if resumed is None else whole, chosen, bounds, progress, is_resumed=resumed is not None)
     raw = target.raw
-    if raw is not None and not wanted.is_partial and is_compiled():  # it takes whole transactions as bytes
+    if raw is not None and not wanted.is_partial:  # it takes whole transactions as bytes
         reader.read_by(
             RawGroupSource(
                 reader,

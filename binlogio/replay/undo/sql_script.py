@@ -26,7 +26,6 @@ from binlogio.bounded_cache import BoundedCache
 from binlogio.constants import ColumnType
 from binlogio.errors import BinlogError, ReplayError
 from binlogio.events.rows import PartialUpdateRowsEvent, UpdateRowsEvent
-from binlogio.implementation import is_compiled
 from binlogio.replay.find_row import Index
 from binlogio.replay.steps import locate_step
 from binlogio.replay.targets.mysql.statement_context import prepared
@@ -269,7 +268,7 @@ class _UndoneTable:
         self._compares = compares
         self._is = cache(lambda at: condition_of(columns[at], columns[at].label, is_mariadb=is_mariadb))
         self._twofold = frozenset(column.position for column in columns if column.type in _TWOFOLD)
-        self.kernel: Final = self._inverse_sql(check, is_mariadb=is_mariadb) if key and is_compiled() else None
+        self.kernel: Final = self._inverse_sql(check, is_mariadb=is_mariadb) if key else None
 
     def _inverse_sql(self, check: tuple[str, ...], *, is_mariadb: bool) -> InverseSql | None:
         """Return the kernel's part; None if the table has a column or a name that it does not write."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, Hint, ReplayError
-from binlogio.implementation import is_compiled
+from binlogio.implementation import require_kernel
 from binlogio.replay import statements
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
@@ -207,6 +207,7 @@ def undo(
         BinlogError: the log is damaged.
         OSError: the log or the temporary file cannot be read or written.
     """
+    require_kernel("undo")
     bounds = bounds_of(reader, wanted)
     stop = None if bounds.stop is None else bounds.stop.number + 1
     read = reader.logs[bounds.start.number : stop]
@@ -219,7 +220,7 @@ def undo(
         rest = replace(wanted, start=None, stop=None)
         groups = None
         reader.split_rows()
-        if rest.rows is None and is_compiled():
+        if rest.rows is None:
             from binlogio.replay.whole_groups import WholeGroups  # noqa: PLC0415 - there may be no kernel
 
             groups = WholeGroups(output.compiled, output.heading, rest, ready.take_groups)

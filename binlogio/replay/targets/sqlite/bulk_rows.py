@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from binlogio.constants import HEADER_SIZE, ChecksumAlgorithm, ColumnType
 from binlogio.events.rows import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.format.encoder import Encoder
-from binlogio.implementation import is_compiled
 from binlogio.primitives import bitmap_size
 from binlogio.replay.row_changes import TYPE_CODES, rows_frame_of
 from binlogio.replay.targets.sqlite.values import INTEGER_END
@@ -70,7 +69,7 @@ def bulk_rows(steps: Sequence[RowsStep], context: ParseContext) -> BulkRows | No
         or sum(step.size for step in steps) < WORTH_IT
     ):
         return None
-    if not is_compiled() or not _is_plain(plan) or not all(_is_whole(step.head) for step in steps):
+    if not _is_plain(plan) or not all(_is_whole(step.head) for step in steps):
         return None
     from binlogio._kernel.event_scanner import EventScanner  # noqa: PLC0415 - it may not be there
     from binlogio.columnar.batches.records import JsonTexts, Repeated, TableRecords  # noqa: PLC0415 - imports pyarrow

@@ -1,12 +1,10 @@
-"""Reads rows with the construct parser (pure Python), value by value, about a hundred times slower than the kernel.
+"""Rows by construct, with which tests compare those of `read_rows` and `read_tables`, which the kernel decodes.
 
-Parses only the events that rows depend on, as the kernel does. It is used without the compiled kernel, for logs whose
-event headers have more than 19 bytes, and to raise the error for an event or row that the kernel rejects.
+Reads logs value by value, in one thread. The arguments are those of `read_tables`; sizes of batches differ.
 """
 
 from __future__ import annotations
 
-import json
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from binlogio.columnar.batches.refusals import OPENED_TYPES, ROWS_TYPES
 from binlogio.columnar.record_types import (
     MIXED_SCHEMA,
     SOURCE_FIELDS,
@@ -22,16 +21,17 @@ from binlogio.columnar.record_types import (
     name_text,
     with_source_fields,
 )
-from binlogio.constants import ColumnType, EventType
-from binlogio.errors import BinlogError, BinlogFormatError, Hint, MissingTableMap, UnsupportedFeature
-from binlogio.events import EVENT_CODECS, ROWS_EVENTS
-from binlogio.events.base import UnknownEvent, event_name
+from binlogio.columnar.row_values import Images, row_images, struct_array
+from binlogio.constants import EventType
+from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.events.base import UnknownEvent
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import sql_of_body
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1, RowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
+from binlogio.format.framing import EventFramer
 from binlogio.format.groups import (
     GTID_EVENTS,
     EventGroup,
@@ -39,40 +39,20 @@ from binlogio.format.groups import (
     GroupPlace,
     GroupTracker,
     Savepoints,
-    outcome_of,
+    ends_transaction,
     starts_transaction,
 )
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
-from binlogio.selection.event_filter import Range
+from binlogio.schema.source import DefinitionSource
+from binlogio.series.progress import recognizer
 from binlogio.storage.compression import decompress_zstd
-from binlogio.values.absent import ABSENT
-from binlogio.values.charsets import UNKNOWN_COLLATION, charset_of, unknown_text
-from binlogio.values.decimal import decimal_text
-from binlogio.values.enum_set import EnumValue, SetValue
-from binlogio.values.geometry import Geometry
-from binlogio.values.json import JsonDiffs, JsonDocument
-from binlogio.values.text import json_value, value_text
+from binlogio.storage.log_file import mariadb_decryptor_for
 
 if TYPE_CHECKING:
     from binlogio.events.base import ParseContext
-    from binlogio.events.transaction_payload import TransactionPayloadEvent
     from binlogio.format.framing import EventFrame
-    from binlogio.rows.image import RowChange, RowImage
     from binlogio.rows.plan import TablePlan
-    from binlogio.schema.source import DefinitionSource
-    from binlogio.values.column import ColumnPlan
-
-ROWS_TYPES: Final = frozenset(code for code, codec in EVENT_CODECS.items() if codec.event_class in ROWS_EVENTS)
-OPENED_TYPES: Final = ROWS_TYPES | {
-    EventType.TABLE_MAP_EVENT,
-    EventType.GTID_LOG_EVENT,
-    EventType.ANONYMOUS_GTID_LOG_EVENT,
-    EventType.GTID_TAGGED_LOG_EVENT,
-    EventType.MARIADB_GTID_EVENT,
-    EventType.TRANSACTION_PAYLOAD_EVENT,
-}
-"""The event types that rows depend on."""
 
 _STATEMENTS: Final = (EventType.QUERY_EVENT, EventType.QUERY_COMPRESSED_EVENT)
 _XID_SIZE: Final = 8
@@ -80,8 +60,30 @@ _LARGEST_TIME: Final = (1 << 63) - 1
 _MOST_BYTES: Final = 64 << 20  # bytes of images in one batch
 _MIXED_ROWS: Final = 1 << 12  # maximum rows of a batch whose images are JSON text
 
-Images = list[tuple[Any, Any]]
-"""Before and after image of each row, as a tuple of values for Arrow, or as JSON text; None: no such image."""
+Batches = Iterator[tuple[str, pa.RecordBatch]]
+
+
+def batches_by_construct(tables: Any, *, mixed: bool = False) -> Batches:
+    """Yield the batches of `read_tables` by construct or, if `mixed`, those of `read_rows` for all tables."""
+    selection = RowSelection(wants=tables._wants, mixed=mixed, **tables._options)
+    found = _read(tables, selection)
+    yield from found if mixed else tables._matching(found, may_lack_columns=False)
+
+
+def _read(tables: Any, selection: RowSelection) -> Batches:
+    definitions, keyring = DefinitionSource(selection.definitions), tables._keyring
+    for log in tables.logs:
+        opened = log.open(keyring)
+        try:
+            definitions.begin_log(log.name, recognizer(log, keyring))
+            framer = EventFramer(
+                verify_checksum=selection.verify_checksum,
+                decryptor_for=mariadb_decryptor_for(keyring),
+                limits=selection.limits,
+            )
+            yield from _read_frames(log.name, framer, framer.frames(opened.feed), selection, definitions)
+        finally:
+            opened.close()
 
 
 class FoundRows(NamedTuple):
@@ -105,10 +107,9 @@ class RowsWalk:
     Args:
         selection: selects rows.
         definitions: the columns of tables.
-        table: the table of rows events that have no table map.
     """
 
-    def __init__(self, selection: RowSelection, definitions: DefinitionSource, table: TablePlan | None = None) -> None:
+    def __init__(self, selection: RowSelection, definitions: DefinitionSource) -> None:
         self._selection = selection
         self._definitions = definitions
         self._decoder = Decoder(decompress=decompress_zstd, only=OPENED_TYPES)
@@ -123,7 +124,7 @@ class RowsWalk:
         self._commit_timestamp: int | None = None
         self._statement: str | None = None
         self._at, self._row = -1, 0
-        self._table = None if table is None else self._type_of(table)
+        self.group_begin = 0
 
     def take(self, frame: EventFrame) -> Iterator[FoundRows]:
         """Yield the rows events of a frame; a compressed transaction may have several.
@@ -133,13 +134,13 @@ class RowsWalk:
         """
         code = frame.header.type_code
         self._end_pos = frame.end
-        if self._selection.source_columns or self._selection.where.group_time != Range():
-            self._follow_group(code, frame)
+        self._follow_group(code, frame)
         if code in _STATEMENTS:
             self._definitions.statement_at = frame.header.offset
             self._definitions.follow_body(code, frame.body, frame.context)
         if frame.context.binlog_version != BINLOG_VERSION:
-            _check_no_rows(frame)
+            if code in ROWS_TYPES:
+                raise UnsupportedFeature("rows events in an old log", offset=frame.header.offset)
         elif code in OPENED_TYPES and not (code in ROWS_TYPES and self._skips(frame)):
             yield from self._take_events(self._decoder.decode(frame), frame.context)
         if self._groups.ends_group:
@@ -156,13 +157,14 @@ class RowsWalk:
         """Track event groups from event bodies, most of which are not parsed, as in the kernel."""
         self._groups.take_body(code, frame.body, frame.context)
         if self._groups.starts_group:
+            self.group_begin = frame.header.offset
             self._transaction, self._group_time = {}, frame.header.timestamp
             self._savepoints, self._segments = Savepoints(), [{}]
         self._note_source(code, frame.body)
 
     def _note_source(self, code: int, body: bytes) -> None:
         """Take thread id, XID, outcome or statement from an event."""
-        outcome = outcome_of(code, body)
+        outcome = _outcome_of(code, body)
         if outcome is not None:
             self._transaction["outcome"] = outcome
         if code == EventType.QUERY_EVENT:
@@ -179,16 +181,6 @@ class RowsWalk:
             self._statement = body[1:].decode("utf-8", "backslashreplace")
         elif code == EventType.ANNOTATE_ROWS_EVENT:
             self._statement = body.decode("utf-8", "backslashreplace")
-
-    def take_payload(
-        self, event: TransactionPayloadEvent, context: ParseContext, chunks: Iterator[bytes], start: int
-    ) -> Iterator[FoundRows]:
-        """Yield the rows events of a payload from byte `start` on, as `Decoder.decode_payload` yields them.
-
-        Raises:
-            BinlogError: an event does not fit its layout.
-        """
-        yield from self._take_events(self._decoder.decode_payload(event, context, chunks, start), context)
 
     def _take_events(self, events: Iterator[Any], context: ParseContext) -> Iterator[FoundRows]:
         for event in events:
@@ -226,14 +218,7 @@ class RowsWalk:
 
     def _rows(self, event: RowsEvent, context: ParseContext) -> Iterator[FoundRows]:
         header = event.header
-        try:
-            table = self._decoder.table_map(event)
-        except MissingTableMap:
-            if self._table is None:
-                raise
-            kind = self._table
-        else:
-            kind = self._type_of(self._plan(table, context))
+        kind = self._type_of(self._plan(self._decoder.table_map(event), context))
         if header.offset != self._at:
             self._at, self._row = header.offset, 0
         first_row, plan = self._row, kind.plan
@@ -283,21 +268,11 @@ class RowsWalk:
         return found
 
 
-def _check_no_rows(frame: EventFrame) -> None:
-    """Raise for a rows event in a log of a server version without rows events."""
-    if frame.header.type_code in ROWS_TYPES:
-        raise UnsupportedFeature(
-            f"a log of format version {frame.context.binlog_version} cannot contain rows events",
-            offset=frame.header.offset,
-            event_type=event_name(frame.header.type_code),
-        )
-
-
 # ------------------------------------------------------------------------------------------------------------- batches
 
 
-def read_frames(
-    file: str, frames: Iterator[EventFrame], selection: RowSelection, definitions: DefinitionSource
+def _read_frames(
+    file: str, framer: EventFramer, frames: Iterator[EventFrame], selection: RowSelection, definitions: DefinitionSource
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the row changes in a log's events as (table, batch) pairs.
 
@@ -306,7 +281,7 @@ def read_frames(
     """
     batches = _Batches(file, selection)
     try:
-        for rows in _found_rows(frames, selection, definitions):
+        for rows in _found_rows(framer, frames, selection, definitions):
             yield from batches.add(rows)
     except BinlogError as exc:
         exc.locate(file=file)
@@ -316,7 +291,7 @@ def read_frames(
 
 
 def _found_rows(
-    frames: Iterator[EventFrame], selection: RowSelection, definitions: DefinitionSource
+    framer: EventFramer, frames: Iterator[EventFrame], selection: RowSelection, definitions: DefinitionSource
 ) -> Iterator[FoundRows]:
     """Yield the rows of events. If XID or outcome are requested, the rows of a group are held back until its end."""
     walk, found = RowsWalk(selection, definitions), list[FoundRows]()
@@ -334,6 +309,8 @@ def _found_rows(
         yield from found
         raise
     yield from found
+    if walk.is_in_group and framer.torn_tail is None:
+        framer.refuse_open_group(walk.group_begin)
 
 
 class _Batches:
@@ -398,162 +375,19 @@ class _Pending:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def image_arrays(images: Images, kind: RecordType) -> tuple[pa.Array, pa.Array]:
-    """Return the before and after images of rows as Arrow arrays."""
-    before, after = zip(*images, strict=True) if images else ((), ())
-    return _array(before, kind.image_type), _array(after, kind.image_type)
-
-
 def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
-    if not isinstance(kind, pa.StructType):
-        return pa.array(values, kind)
-    fields, mask = list(kind), pa.array([image is None for image in values], pa.bool_())
-    if not fields:
-        return pa.array([None if image is None else {} for image in values], kind)
-    children = [
-        pa.array([None if image is None else image[slot] for image in values], one.type)
-        for slot, one in enumerate(fields)
-    ]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    return struct_array(values, kind) if isinstance(kind, pa.StructType) else pa.array(values, kind)
 
 
-# -------------------------------------------------------------------------------------------------------------- values
-
-_DATES: Final = frozenset(
-    {
-        ColumnType.DATE,
-        ColumnType.NEWDATE,
-        ColumnType.DATETIME,
-        ColumnType.DATETIME2,
-        ColumnType.TIMESTAMP,
-        ColumnType.TIMESTAMP2,
-    }
-)
-_TIMES: Final = frozenset({ColumnType.TIME, ColumnType.TIME2})
-_READ_EVENTS: Final = "read the log event by event, or leave the column out"
-
-
-def row_images(
-    event: RowsEvent,
-    plan: TablePlan,
-    kind: RecordType | None,
-    *,
-    first_row: int = 0,
-    first_byte: int = 0,
-    changes: Iterator[RowChange] | None = None,
-) -> Images:
-    """Return the images of an event's rows: the values of the columns of `kind`, or JSON text if it is None.
-
-    `first_row` and `first_byte` are as in `decode_rows`; `changes` are the rows, if they are already decoded.
-
-    Raises:
-        BinlogFormatError: the images do not fit the table, contain a damaged document or geometry, or have a value
-            that the Arrow type of a column cannot represent.
-    """
-    wanted = None if kind is None else frozenset(column.position for column in kind.columns)
-    images: Images = []
-    if changes is None:
-        changes = decode_rows(event, plan, wanted, first_row=first_row, first_byte=first_byte)
-    for row, change in enumerate(changes, start=first_row):
-        try:
-            if kind is None:
-                after = change.applied()
-                images.append((image_text(change.before), image_text(after)))
-            else:
-                images.append((_values(change.before, kind), _values(change.applied(), kind)))
-        except BinlogFormatError as exc:
-            exc.locate(offset=event.header.offset, event_type=event_name(event.header.type_code))
-            exc.field = exc.field if kind is None else f"row {row}, {exc.field}"
-            raise
-    return images
-
-
-def image_text(image: RowImage | None) -> str | None:
-    """Return the values in an image, by column name, as JSON; None if there is no image.
-
-    Raises:
-        BinlogFormatError: a JSON document or a geometry is damaged; the message names the column.
-    """
-    if image is None:
+def _outcome_of(code: int, body: bytes) -> str | None:
+    """Return the outcome of the group that ends with an event, by its type code and body; None if it ends no group."""
+    if code == EventType.XID_EVENT:
+        return "commit" if len(body) == _XID_SIZE else None
+    if code == EventType.XA_PREPARE_LOG_EVENT:
+        return "commit" if body[:1] > b"\0" else "prepare"
+    if code == EventType.INCIDENT_EVENT:
+        return "incident"
+    sql = sql_of_body(body) if code == EventType.QUERY_EVENT else b""
+    if not ends_transaction(sql):
         return None
-    values = {}
-    for column, value in zip(image.plan.columns, image.values, strict=True):
-        if value is not ABSENT:
-            try:
-                values[column.label] = json_value(value, column)
-            except BinlogFormatError as exc:
-                _name_column(exc, column)
-                raise
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _values(image: RowImage | None, kind: RecordType) -> tuple[Any, ...] | None:
-    if image is None:
-        return None
-    return tuple(_arrow_value(image.values[column.position], column, kind) for column in kind.columns)
-
-
-def _arrow_value(value: Any, column: ColumnPlan, kind: RecordType) -> Any:
-    """Return a value in a form that pyarrow accepts.
-
-    Raises:
-        BinlogFormatError: the Arrow type of the column cannot represent it.
-    """
-    if value is None or value is ABSENT:
-        return None
-    if isinstance(value, (JsonDocument, JsonDiffs)):
-        return _json_text(value, column, kind)
-    if column.type in _DATES:
-        return _date(value, column, kind.zero_dates)
-    if isinstance(value, str) and column.type in _TIMES:
-        raise _refused(column, "the minutes or seconds of the TIME exceed 59", value)
-    if column.members is not None:
-        if not isinstance(value, EnumValue | SetValue):
-            raise _refused(column, f"the value is not a member of the {column.type.name}", value)
-        return str(value)
-    if column.type == ColumnType.GEOMETRY:
-        return {"srid": value.srid, "wkb": value.wkb} if isinstance(value, Geometry) else {"srid": 0, "wkb": value}
-    if column.type == ColumnType.DECIMAL:
-        return decimal_text(value)
-    charset = charset_of(column.collation_id) if isinstance(value, bytes) else None
-    if charset is not None and column.collation_id == UNKNOWN_COLLATION:
-        raise unknown_text(column.label, value)
-    if charset is not None:
-        raise _refused(column, f"the bytes are not valid {charset.name}", f"0x{value[:64].hex()}")
-    return value
-
-
-def _json_text(value: JsonDocument | JsonDiffs, column: ColumnPlan, kind: RecordType) -> str:
-    try:
-        if isinstance(value, JsonDocument):
-            return value.text
-        if kind.json_diffs == "operations":
-            return value.operations
-    except BinlogFormatError as exc:
-        _name_column(exc, column)
-        raise
-    raise _refused(
-        column,
-        "the before image has no document to which the JSON diffs apply",
-        value.sql(column.label),
-        'json_diffs="operations" gives the diffs as text; ' + _READ_EVENTS,
-    )
-
-
-def _date(value: Any, column: ColumnPlan, zero_dates: str) -> Any:
-    if zero_dates == "text":
-        return value_text(value, column)
-    if not isinstance(value, str):
-        return value
-    if zero_dates == "null":
-        return None
-    raise _refused(column, "zero or invalid date", value, Hint.ZERO_DATES)
-
-
-def _name_column(exc: BinlogFormatError, column: ColumnPlan) -> None:
-    exc.field = f"column {column.label}" + (f": {exc.field}" if exc.field else "")
-
-
-def _refused(column: ColumnPlan, reason: str, found: object, hint: str | Hint = _READ_EVENTS) -> BinlogFormatError:
-    return BinlogFormatError(reason, field=f"column {column.label}", found=found, hint=hint)
+    return "commit" if sql == b"COMMIT" else "rollback"
