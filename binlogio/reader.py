@@ -496,9 +496,9 @@ class BinlogReader:
 
     def _check_end(self, framer: EventFramer) -> None:
         """Refuse a closed log that ends in an event group."""
-        place, group = self._decoder.place, self._tracker.group
-        if self.torn_tail is None and (place or self._tracker.place) is not GroupPlace.OUTSIDE:
-            framer.refuse_open_group(framer.offset if place or group is None else group.begin)
+        begin = self._decoder.open_group(self._tracker)
+        if self.torn_tail is None and begin is not None:
+            framer.refuse_open_group(begin)
 
     def _items(
         self, start: int | None, stop: int | None

@@ -316,10 +316,10 @@ class WalkDecoder(Decoder):
         self._walk.payload_end = frame.end
         return super().decode(frame)
 
-    @property
-    def place(self) -> GroupPlace:
-        """The place in an event group after the last event."""
-        return _PLACES[self._walk.group[0]]
+    def open_group(self, tracker: GroupTracker) -> int | None:
+        """Return where the event group begins that has not ended; None outside of groups."""
+        is_outside = _PLACES[self._walk.group[0]] is GroupPlace.OUTSIDE
+        return None if is_outside else self._walk.group_begin
 
     def follow(self, event: BinlogEvent) -> None:
         """Update the table maps of the walk with an event."""
@@ -352,7 +352,7 @@ def follow_group(walk: EventWalk, tracker: GroupTracker, event: BinlogEvent) -> 
     tracker.resume(_PLACES[place])
     tracker.feed(event)
     if tracker.starts_group:
-        group = EventGroup(event).facts
+        group, walk.group_begin = EventGroup(event).facts, event.header.offset
     elif tracker.is_outside:
         group = GroupFacts()
     walk.set_group(_PLACES.index(tracker.place), *group, starts_group=tracker.starts_group)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from binlogio._kernel.event_texts import EventTexts
     from binlogio._kernel.python_events import EventCutter
     from binlogio._kernel.row_decoder import InverseGroups
-    from binlogio.format.groups import GroupPlace
+    from binlogio.format.groups import GroupTracker
 
 Decompress = Callable[[bytes, int], Iterator[bytes]]
 """Returns the plain bytes of a zstd stream in chunks; the second argument is their announced number."""
@@ -143,10 +143,12 @@ class Decoder:
         if isinstance(event, TransactionPayloadEvent) and self._decompress is not None:
             yield from self.decode_payload(event, frame.context, plain_payload(event, self._decompress))
 
-    @property
-    def place(self) -> GroupPlace | None:
-        """The place in an event group after the last event; None: unknown, for the reader tracks groups itself."""
-        return None
+    def open_group(self, tracker: GroupTracker) -> int | None:
+        """Return where the event group begins that has not ended; None outside of groups.
+
+        `tracker` has followed the events that the decoder returned.
+        """
+        return tracker.open_group
 
     def follow(self, event: BinlogEvent) -> None:
         """Update the table maps of the statement with the current event."""

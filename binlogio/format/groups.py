@@ -195,6 +195,11 @@ class GroupTracker:
         """True if the last event belongs to no group."""
         return bool(self._action & _OUTSIDE_OF_GROUPS)
 
+    @property
+    def open_group(self) -> int | None:
+        """The offset of the group that has not ended; None outside of groups, and after `resume`."""
+        return None if self.place is GroupPlace.OUTSIDE or self.group is None else self.group.begin
+
     def resume(self, place: GroupPlace) -> None:
         """Continue in the state `place` of another tracker; `group` is None until the next group begins."""
         self.place, self.group = place, None

@@ -98,7 +98,7 @@ def test_outcome_is_how_the_group_ended(case: str, table: str | None, kernel: st
     """Also of a stream, if the group ends within a window."""
     events, expected = CASES[case]
     path = tmp_path / "binlog.000001"
-    path.write_bytes(log(*events))
+    path.write_bytes(log(*events, in_use=None in expected))
 
     assert outcomes(kernel, path, table=table) == expected
     if None not in expected:

@@ -46,7 +46,7 @@ def _event(code: int, body: bytes, offset: int) -> bytes:
 
 def log_of_type(code: int, metadata: bytes, *events: tuple[int, bytes]) -> bytes:
     """Return a log with a table `d.t` of one column, whatever its type, and rows events: their types and images."""
-    data = log(query("BEGIN"))
+    data = log(query("BEGIN"), in_use=True)
     table = b"\7\0\0\0\0\0\1\0\1d\0\1t\0\1" + bytes([code, len(metadata)]) + metadata + b"\1"
     data += _event(EventType.TABLE_MAP_EVENT, table, len(data))
     for number, (event_type, images) in enumerate(events, 1):

@@ -240,7 +240,7 @@ def _raw_event(type_code: int, body: bytes, offset: int) -> bytes:
 
 def _said_of_gtids(type_code: int, bodies: list[bytes]) -> list[Any]:
     """Return what both kernels report for a GTID event with each of these bodies, and a row after it."""
-    start, answers = log(), []
+    start, answers = log(in_use=True), []
     rows = [event for _, event in raw_events(log(*_change(1, "insert", 1)), len(start))]
     for body in bodies:
         data = start + _raw_event(type_code, body, len(start))

@@ -111,6 +111,7 @@ cdef class EventWalk:
     cdef readonly int64_t at  # index of the next event in the buffer
     cdef readonly uint32_t position_shift  # difference between log_pos and the real end of the last event
     cdef public int64_t payload_end  # file offset after the last payload event
+    cdef public int64_t group_begin  # file offset of the event group
     cdef readonly bint statement_ended
     cdef object parse_table, parse_status
     cdef int64_t opened_size, max_records, max_bytes
@@ -352,6 +353,8 @@ cdef class EventWalk:
             self._forget_group_start()
         follow_group(&self.state, code, event.gtid.flags if code == MARIADB_GTID_EVENT else event.flags, event.sql,
                      event.sql_size)
+        if self.state.begins:
+            self.group_begin = event.pos
         if is_group_start(code):
             self.gtid_size = put_gtid(self.gtid_text, group)
             self.group_start, self.has_group_start = group[0], True

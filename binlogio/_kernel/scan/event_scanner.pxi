@@ -249,11 +249,14 @@ cdef class EventScanner:
         self._end_source()
 
     @property
+    def in_group(self) -> bool:
+        """True in a group whose end was not found."""
+        return self.state.place != G_OUTSIDE and not self.groups[self.group_count - 1].is_complete
+
+    @property
     def open_group(self) -> int | None:
-        """The offset of a group whose end was not scanned; None outside of groups."""
-        if self.state.place == G_OUTSIDE or self.groups[self.group_count - 1].is_complete:
-            return None
-        return self.group_offset
+        """The offset of the group at the end of the scanned events; None outside of groups."""
+        return None if self.state.place == G_OUTSIDE else self.group_offset
 
     @property
     def lacks_end(self) -> bool:

@@ -222,7 +222,7 @@ class BigEvents:
         Returns False if the log ends within the event.
         """
         yield from self._batcher.give_out()
-        if self.ahead is not None and self._router.open_group is not None:
+        if self.ahead is not None and self._router.in_group:
             self.ahead.find_end(header.offset)
         body = self._body(header)
         try:
