@@ -19,7 +19,9 @@ Source: sql/sql_yacc.yy of both servers, rules table_ident, simple_ident and gra
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import UnsupportedFeature
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.ddl.server_defaults import ServerDefaults
+    from binlogio.schema.ddl.tokens import Name
 
 TABLES: Final = "tables"
 DATABASE: Final = "database"
@@ -40,12 +43,7 @@ ROUTINE: Final = "routine"
 SERVER: Final = "server"
 
 _MOST_TOKENS: Final = 1 << 20
-_BEFORE_OBJECT: Final = frozenset(
-    "OR REPLACE TEMPORARY ONLINE OFFLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR AGGREGATE ALGORITHM = UNDEFINED MERGE "
-    "TEMPTABLE"
-    " SQL SECURITY INVOKER UNDO LOGFILE".split()
-)
-_TABLE_OBJECTS: Final = ("TABLE", "TABLES", "SEQUENCE", "VIEW")
+_TABLE_OBJECTS: Final = ("TABLE", "SEQUENCE", "VIEW")
 _ROUTINES: Final = ("PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "LIBRARY")
 _SERVER_OBJECTS: Final = ("USER", "ROLE", "SERVER", "TABLESPACE", "GROUP", "INSTANCE", "RESOURCE", "REFERENCE")
 _MAINTENANCE: Final = ("OPTIMIZE", "ANALYZE", "REPAIR", "CHECK")
@@ -98,6 +96,16 @@ def statement_words(sql: str, server: ServerDefaults, sql_mode: int) -> Words:
             field="SQL",
         )
     return Words(_without_variables(tokens), sql_mode)
+
+
+def leading_words(sql: str, server: ServerDefaults, sql_mode: int = 0, most: int = _MOST_TOKENS) -> Words:
+    """Return at most some tokens of a statement, up to one that cannot be read; without SET STATEMENT ... FOR."""
+    tokens: list[Token] = []
+    with suppress(UnsupportedFeature):
+        tokens += islice(iter_tokens(sql, server, sql_mode), most)
+    with suppress(UnsupportedFeature):
+        tokens = _without_variables(tokens)
+    return Words(tokens, sql_mode)
 
 
 def _without_variables(tokens: list[Token]) -> list[Token]:
@@ -154,9 +162,9 @@ def _scope(words: Words, schema: str) -> StatementScope:
 
 def _definition(words: Words, verb: str, schema: str) -> StatementScope:
     creates = verb == "CREATE" and not words.sees("OR", "REPLACE")
-    kind = object_kind(words)
-    if kind in ("DATABASE", "SCHEMA"):
-        place = _schema_place(words)
+    kind = words.object_kind()
+    if kind == "DATABASE":
+        place = schema_place(words)
         return StatementScope(
             DATABASE, schemas=(schema if place is None else place.text,), creates=creates, drops=verb == "DROP"
         )
@@ -184,20 +192,6 @@ def _definition(words: Words, verb: str, schema: str) -> StatementScope:
         words.at -= 1
         words.refuse("a statement with a known list of tables")
     return _of_tables(words, verb, kind, schema, creates=creates)
-
-
-def object_kind(words: Words) -> str:
-    """Return the kind of object after CREATE, ALTER or DROP, in capitals; moves to the name of the object.
-
-    Raises:
-        UnsupportedFeature: the statement ends before it.
-    """
-    while words.next.upper in _BEFORE_OBJECT or words.next.upper == "DEFINER":
-        if words.take().upper == "DEFINER":
-            _skip_definer(words)
-    kind = words.take().upper
-    _skip_exists(words)
-    return kind
 
 
 def _is_disabled(words: Words) -> bool:
@@ -230,18 +224,18 @@ def _of_tables(words: Words, verb: str, kind: str, schema: str, *, creates: bool
                 return StatementScope(TABLES, tuple(found))
     found = [_table(words, schema)]
     if kind != "VIEW":
-        found += _also_altered(words, schema)
+        found += ((schema if of is None else of, name) for of, name in also_altered(words))
     return StatementScope(TABLES, tuple(found))
 
 
-def _also_altered(words: Words, schema: str) -> Iterable[TableName]:
+def also_altered(words: Words) -> Iterable[Name]:
     """Yield the other tables of an ALTER TABLE: the new name in RENAME, the table in EXCHANGE PARTITION."""
     while not words.ended:
-        if words.accept("WITH", "TABLE"):
-            yield _table(words, schema)
-        elif words.accept("RENAME") and words.next.upper not in ("COLUMN", "INDEX", "KEY"):
+        is_renamed = words.accept("RENAME") and words.next.upper not in ("COLUMN", "INDEX", "KEY")
+        if is_renamed:
             words.accept_any("TO", "AS", "=")
-            yield _table(words, schema)
+        if is_renamed or words.accept("WITH", "TABLE"):
+            yield words.table_name()
         elif not words.ended:
             words.skip_one()
 
@@ -284,17 +278,6 @@ def _list(words: Words, schema: str) -> Iterable[TableName]:
         yield _table(words, schema)
 
 
-def _skip_definer(words: Words) -> None:
-    """Skip `= user@host`, `= CURRENT_USER()` or `= role` after DEFINER; SQL SECURITY DEFINER has no account."""
-    if not words.accept("="):
-        return
-    words.take()
-    if words.accept("@"):
-        words.take()
-    if words.accept("("):
-        words.expect(")")
-
-
 def _skip_exists(words: Words) -> None:
     words.accept("IF", "NOT", "EXISTS")
     words.accept("IF", "EXISTS")
@@ -306,7 +289,7 @@ def _skip_wait(words: Words) -> None:
     words.accept("NOWAIT")
 
 
-def _schema_place(words: Words) -> Token | None:
+def schema_place(words: Words) -> Token | None:
     """Return the token with the schema of CREATE, ALTER or DROP DATABASE.
 
     Returns None for the default database (ALTER DATABASE CHARACTER SET ...).
@@ -363,7 +346,7 @@ def _database_place(words: Words) -> int | None:
     if not at.accept_any("CREATE", "ALTER", "DROP"):
         return None
     at.accept("OR", "REPLACE")
-    if not at.accept_any("DATABASE", "SCHEMA") or _schema_place(at) is None:
+    if not at.accept_any("DATABASE", "SCHEMA") or schema_place(at) is None:
         return None
     return at.at - 1
 

@@ -27,7 +27,6 @@ from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition, parse_create_table
 from binlogio.schema.ddl.tokens import Words, tokenize
-from binlogio.schema.statement_scope import object_kind
 from binlogio.writer.rules.known_objects import KnownObjects, Trigger
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
 from binlogio.writer.rules.statement import Delete, Insert, Statement, Update, facts_of
@@ -315,7 +314,7 @@ class _Run:
         """
         words = Words(tokenize(sql))
         verb = words.accept_any("CREATE", "DROP")
-        if not verb or (kind := object_kind(words)) not in ("TRIGGER", "FUNCTION"):
+        if not verb or (kind := words.object_kind()) not in ("TRIGGER", "FUNCTION"):
             return False
         schema, name = words.table_name()
         key = dotted_name(schema or self._session.schema, name)

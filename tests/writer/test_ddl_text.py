@@ -1,7 +1,4 @@
-"""The CREATE TABLE that a server makes up for CREATE TABLE ...
-
-SELECT in ROW format, as a 9.7.4 server has it in its log.
-"""
+"""DDL as a server reads and logs it, and the CREATE TABLE that a 9.7.4 server makes up for CREATE TABLE ... SELECT."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ from typing import Final
 import pytest
 
 from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
-from binlogio.writer.session.ddl import create_table
+from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES
+from binlogio.writer.session.ddl import DdlText, create_table
 
 TABLE: Final = TableDefinition(
     "d",
@@ -66,3 +64,62 @@ def test_a_created_table_of_another_character_set_names_it() -> None:
         found
         == "CREATE TABLE `a` (\n  `c` char(3) DEFAULT NULL\n) ENGINE=InnoDB DEFAULT CHARSET=latin1 COLLATE=latin1_bin"
     )
+
+
+def facts(sql: str, *, sql_mode: int = MODE_ANSI_QUOTES, is_mariadb: bool = False) -> str:
+    """Return what the log of a statement depends on: L(ogged), A(tomic), B(arrier), I(nvoker), and schemas."""
+    ddl = DdlText(sql.encode(), sql_mode, is_mariadb=is_mariadb)
+    letters = (("L", ddl.is_logged), ("A", ddl.is_atomic), ("B", ddl.is_barrier), ("I", ddl.names_invoker))
+    schemas = ddl.updated_schemas("s")
+    return " ".join((ddl.verb, ddl.kind, "".join(letter for letter, holds in letters if holds), *(schemas or ())))
+
+
+@pytest.mark.parametrize("blank", [" ", "\n\t", " /* why */ ", " -- why\n", "/**/", " /*!50001 */ "], ids=repr)
+@pytest.mark.parametrize(
+    ("sql", "mysql", "mariadb"),
+    [
+        ("CREATE TABLE d.t (a INT)", "CREATE TABLE LA d", "CREATE TABLE LA d"),
+        ("/*!50001 CREATE TABLE */ d.t (a INT)", "CREATE TABLE LA d", "CREATE TABLE LA d"),
+        ("CREATE /*M! OR REPLACE */ TABLE t (a INT)", "CREATE TABLE LA s", "CREATE TABLE LA s"),
+        ("create table `d`.t (engine INT) ENGINE=InnoDB", "CREATE TABLE LA d", "CREATE TABLE LA d"),
+        ("CREATE TABLE t (engine INT) COMMENT 'ENGINE=MyISAM'", "CREATE TABLE LA s", "CREATE TABLE LA s"),
+        ("CREATE TABLE t (engine INT) ENGINE `MyISAM`", "CREATE TABLE L s", "CREATE TABLE LA s"),
+        ('CREATE TABLE "a""b" . "t" (a INT)', 'CREATE TABLE LA a"b', 'CREATE TABLE LA a"b'),
+        ("CREATE TABLE t ( LIKE d.u)", "CREATE TABLE LA", "CREATE TABLE LA"),
+        ("ALTER TABLE d.t EXCHANGE PARTITION p WITH TABLE u", "ALTER TABLE LA", "ALTER TABLE LA"),
+        ("ALTER TABLE t ADD b INT, RENAME TO d.u", "ALTER TABLE LA s d", "ALTER TABLE LA s d"),
+        ("RENAME TABLES t TO d.u", "RENAME TABLE LA s d", "RENAME TABLE LA s d"),
+        ("DROP TABLES IF EXISTS d.t , t", "DROP TABLE LA s d", "DROP TABLE LA s d"),
+        ("DROP TEMPORARY TABLE t", "DROP TABLE LA s", "DROP TABLE L s"),
+        ("CREATE UNIQUE INDEX i ON d.t (a)", "CREATE INDEX LA d", "CREATE INDEX LA d"),
+        ("TRUNCATE TABLE t", "TRUNCATE  LA", "TRUNCATE  L"),
+        ("CREATE DATABASE d", "CREATE DATABASE LAB d", "CREATE DATABASE LB d"),
+        ("create schema if not exists `d`", "CREATE DATABASE LAB d", "CREATE DATABASE LB d"),
+        ("ALTER DATABASE CHARACTER SET latin1", "ALTER DATABASE LAB s", "ALTER DATABASE LB s"),
+        ("DROP SCHEMA d", "DROP DATABASE LAB d", "DROP DATABASE LAB d"),
+        ("CREATE VIEW d.v AS SELECT 1", "CREATE VIEW LA d", "CREATE VIEW LAI d"),
+        ("CREATE DEFINER = a @ b VIEW d.v AS SELECT 1", "CREATE VIEW LA d", "CREATE VIEW LA d"),
+        ("CREATE SQL SECURITY DEFINER VIEW v AS SELECT 1", "CREATE VIEW LA s", "CREATE VIEW LAI s"),
+        ("CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION LAI s", "CREATE FUNCTION LI s"),
+        ("CREATE AGGREGATE FUNCTION f RETURNS INT SONAME 'f'", "CREATE FUNCTION LA s", "CREATE FUNCTION LI s"),
+        ("ALTER PROCEDURE d.p COMMENT ''", "ALTER PROCEDURE LA", "ALTER PROCEDURE L"),
+        ("CREATE USER u", "CREATE USER LA mysql", "CREATE USER L mysql"),
+        ("GRANT SELECT (`on`), INSERT ON TABLE d.t TO u", "GRANT  LAI d mysql", "GRANT  LI d mysql"),
+        ("REVOKE ALL ON * . * FROM u", "REVOKE  LAI mysql", "REVOKE  LI mysql"),
+        ("ANALYZE LOCAL TABLE t", "ANALYZE  B", "ANALYZE  B"),
+        ("OPTIMIZE TABLE d.t", "OPTIMIZE TABLE LB d", "OPTIMIZE TABLE LB d"),
+        ("FLUSH BINARY LOGS", "FLUSH  ", "FLUSH  "),
+        ("FLUSH TABLES t WITH READ LOCK", "FLUSH  ", "FLUSH  "),
+        ("FLUSH TABLES", "FLUSH  L", "FLUSH  L"),
+        ("SET STATEMENT max_statement_time = (1) FOR CREATE TABLE d.t (a INT)", None, "CREATE TABLE LA d"),
+        ("CREATE TABLE d.t (a INT) COMMENT 'never ends", "CREATE TABLE LA d", "CREATE TABLE LA d"),
+        ("`never", "  LA s", "  L s"),
+        ("", "  LA s", "  L s"),
+    ],
+)
+def test_log_of_ddl_does_not_depend_on_how_it_is_spelt(sql: str, mysql: str | None, mariadb: str, blank: str) -> None:
+    """Comments, capitals, quotes and executed comments are read as the server reads them."""
+    text = blank + sql.replace(" ", blank) if "'" not in sql and "*/" not in sql else blank + sql
+
+    assert facts(text, is_mariadb=True).strip() == mariadb.strip()
+    assert mysql is None or facts(text).strip() == mysql.strip()

@@ -17,7 +17,6 @@ from binlogio.writer.log.dependency_tracker import (
     WRITESET,
     WRITESET_SESSION,
     DependencyTracker,
-    is_barrier,
 )
 from binlogio.writer.log.group import Group, WriteSet
 from binlogio.writer.rows.writeset import KeyHasher, WriteSetBuilder
@@ -123,23 +122,6 @@ def test_after_a_barrier_nothing_goes_before_it() -> None:
     clock.step(Group(frames=(), timestamp=0, commit_parent=parent, is_barrier=True))
 
     assert clock.step(Group(frames=(), timestamp=0, commit_parent=parent)) == (3, 4)
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (b"CREATE DATABASE a", True),
-        (b" /* x */ alter\nschema a", True),
-        (b"ANALYZE TABLE t", True),
-        (b"OPTIMIZE LOCAL TABLE t", True),
-        (b"CREATE TABLE database_ (a INT)", False),
-        (b"DROP TABLE t /* ANALYZE */", False),
-        (b"", False),
-    ],
-)
-def test_barriers_are_known_by_their_first_words(sql: bytes, *, expected: bool) -> None:
-    """As sql_command tells the server."""
-    assert is_barrier(sql) is expected
 
 
 def test_numbers_begin_anew_in_each_file() -> None:

@@ -12,6 +12,7 @@ Source: sql/sql_yacc.yy of both servers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice, pairwise
@@ -47,8 +48,6 @@ _TEXT_VARIABLES: Final = frozenset(
     "COLLATION_SERVER COLLATION_DATABASE CHARACTER_SET_COLLATIONS EXPLICIT_DEFAULTS_FOR_TIMESTAMP".split()
 )
 _SEQUENCE_TYPES: Final = ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT")
-_OBJECTS: Final = ("TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX", "SEQUENCE")
-_BEFORE_OBJECT: Final = frozenset("OR REPLACE TEMPORARY ONLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR".split())
 _CREATE_MODIFIERS: Final[tuple[list[str], ...]] = ([], ["TEMPORARY"], ["OR", "REPLACE"], ["OR", "REPLACE", "TEMPORARY"])
 _OTHER: Final = tree.NotDdl()
 _T = TypeVar("_T")
@@ -122,12 +121,10 @@ def _object(tokens: list[Token]) -> str | None:
         return "TABLE"
     if verb not in ("CREATE", "ALTER", "RENAME", "DROP"):
         return None
-    for token in tokens[1:_HEAD]:
-        if token.upper in _OBJECTS:
-            return token.upper if (verb, token.upper) in _PARSERS else None
-        if token.upper not in _BEFORE_OBJECT:
-            return None
-    return None
+    kind = ""
+    with suppress(UnsupportedFeature):
+        kind = Words(tokens[:_HEAD], at=1).object_kind()
+    return kind if (verb, kind) in _PARSERS else None
 
 
 class _StatementHead:
@@ -139,14 +136,13 @@ class _StatementHead:
     def __init__(self, words: Words, problem: Unparsed | None) -> None:
         self.words = words
         self.problem = problem
-        while words.next.upper not in (*_OBJECTS, "TRUNCATE"):
-            words.take()
-        words.take()
-        self.modifiers = [token.upper for token in words.tokens[1 : words.at - 1]]
+        verb = words.take().upper
+        if verb != "TRUNCATE":
+            words.object_kind()
+        head = [token.upper for token in words.tokens[1 : words.at]]
+        self.if_not_exists = head[-3:] == ["IF", "NOT", "EXISTS"]
+        self.modifiers = head[: -1 - 3 * self.if_not_exists - 2 * (head[-2:] == ["IF", "EXISTS"])]
         self.replaces = "REPLACE" in self.modifiers
-        self.if_not_exists = words.tokens[0].upper == "CREATE" and words.accept("IF", "NOT", "EXISTS")
-        if words.tokens[0].upper != "CREATE":
-            words.accept("IF", "EXISTS")
 
     def expect_whole(self) -> Words:
         """Return the place.
@@ -382,18 +378,13 @@ _PARSERS: Final[dict[tuple[str, str], Callable[[_StatementHead], tree.Ddl]]] = {
     ("ALTER", "SEQUENCE"): _alter_sequence,
     ("CREATE", "INDEX"): _create_index,
     ("CREATE", "DATABASE"): _create_database,
-    ("CREATE", "SCHEMA"): _create_database,
     ("ALTER", "TABLE"): _alter_table,
     ("ALTER", "DATABASE"): _alter_database,
-    ("ALTER", "SCHEMA"): _alter_database,
     ("RENAME", "TABLE"): _rename_table,
-    ("RENAME", "TABLES"): _rename_table,
     ("DROP", "TABLE"): _drop_table,
-    ("DROP", "TABLES"): _drop_table,
     ("DROP", "SEQUENCE"): _drop_table,
     ("DROP", "INDEX"): _drop_index,
     ("DROP", "DATABASE"): _drop_database,
-    ("DROP", "SCHEMA"): _drop_database,
     ("TRUNCATE", "TABLE"): _truncate_table,
 }
 

@@ -189,6 +189,13 @@ def _is_executed(mark: str, version: int, server: ServerDefaults) -> bool:
     return version <= server.version_number
 
 
+_BEFORE_OBJECT: Final = frozenset(
+    "OR REPLACE TEMPORARY ONLINE OFFLINE IGNORE UNIQUE FULLTEXT SPATIAL VECTOR AGGREGATE ALGORITHM = UNDEFINED MERGE "
+    "TEMPTABLE SQL SECURITY INVOKER DEFINER UNDO LOGFILE".split()
+)
+_SAME_OBJECT: Final = {"SCHEMA": "DATABASE", "TABLES": "TABLE"}
+
+
 class Words:
     """A place in a list of tokens, moved by what is accepted there. Keywords are given in capitals.
 
@@ -261,6 +268,24 @@ class Words:
             self.refuse("more")
         self.at += 1
         return token
+
+    def object_kind(self) -> str:
+        """Return the kind of object after CREATE, ALTER, DROP or RENAME, in capitals; moves to the object's name.
+
+        Raises:
+            UnsupportedFeature: the statement ends before it.
+        """
+        while self.next.upper in _BEFORE_OBJECT:
+            if self.take().upper == "DEFINER" and self.accept("="):  # user@host, CURRENT_USER() or role
+                self.take()
+                if self.accept("@"):
+                    self.take()
+                if self.accept("("):
+                    self.expect(")")
+        kind = self.take().upper
+        if not self.accept("IF", "EXISTS"):
+            self.accept("IF", "NOT", "EXISTS")
+        return _SAME_OBJECT.get(kind, kind)
 
     def name(self) -> str:
         """Return a name, quoted or not."""

@@ -15,7 +15,6 @@ o.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -26,12 +25,6 @@ COMMIT_ORDER: Final = "COMMIT_ORDER"
 WRITESET: Final = "WRITESET"
 WRITESET_SESSION: Final = "WRITESET_SESSION"
 _START: Final = 1  # of the history in a new file: its first group is the parent of all others
-
-
-_BARRIER: Final = re.compile(
-    rb"\s*(?:/\*.*?\*/\s*)*(?:ANALYZE|REPAIR|OPTIMIZE|(?:CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA))\b",
-    re.IGNORECASE | re.DOTALL,
-)
 
 LogicalTimestamp = tuple[int, int]
 """Logical timestamp of one group in its file: last_committed, sequence_number."""
@@ -119,8 +112,3 @@ class DependencyTracker:
         self._history.clear()
         self._sessions.clear()
         self._start = start
-
-
-def is_barrier(sql: bytes) -> bool:
-    """Return whether a replica must not apply later groups in parallel with a statement."""
-    return _BARRIER.match(sql) is not None

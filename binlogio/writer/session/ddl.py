@@ -18,17 +18,19 @@ mysql97/ddl_mix; recordings of 9.7.4 and MariaDB 10.11.18.
 from __future__ import annotations
 
 import re
-from itertools import chain, count, islice, repeat
+from contextlib import suppress
+from functools import lru_cache
+from itertools import chain, count, pairwise, repeat
 from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import HeaderFlag, QueryStatus
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.query import Invoker, MariadbAlterFlags, StatusVar
 from binlogio.schema.collations import BINARY, charset_of_collation
-from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
-from binlogio.schema.ddl.tokens import Words, iter_tokens
+from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL
 from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
 from binlogio.schema.identifiers import backticked, table_name
+from binlogio.schema.statement_scope import also_altered, leading_words, schema_place
 from binlogio.writer.query_events import (
     collation_vars,
     flags_of,
@@ -45,69 +47,133 @@ if TYPE_CHECKING:
     from binlogio.schema import ColumnDefinition, TableDefinition
     from binlogio.writer.query_events import QueryContext
 
-_NAME: Final = r"(?:`((?:[^`]|``)+)`|([^\s.`(;,]+))"
-_COMMENT: Final = re.compile(r"\s*/\*[^!].*?\*/", re.DOTALL)
-_DATABASE_DDL: Final = re.compile(
-    rf"\s*(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}", re.IGNORECASE
-)
-_TABLE_DDL: Final = re.compile(
-    rf"\s*(CREATE|ALTER|DROP)\s+(?:TEMPORARY\s+)?TABLE\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:{_NAME}\s*\.\s*)?",
-    re.IGNORECASE,
-)
-_LIKE: Final = re.compile(
-    rf"\s*CREATE\s+(?:TEMPORARY\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:{_NAME}\s*\.\s*)?{_NAME}\s*\(?\s*LIKE\b",
-    re.IGNORECASE,
-)
-_ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*(\w+)", re.IGNORECASE)
-_SELECT: Final = re.compile(r"\bSELECT\b", re.IGNORECASE)
-_MAINTENANCE: Final = re.compile(r"\s*(?:ANALYZE|OPTIMIZE|REPAIR|FLUSH)\b", re.IGNORECASE)
-_NAMES_NO_SCHEMA: Final = re.compile(
-    r"\s*(?:(?:ANALYZE|REPAIR|FLUSH|TRUNCATE)\b|ALTER\s+(?:PROCEDURE|FUNCTION)\b"
-    rf"|ALTER\s+TABLE\s+{_NAME}(?:\s*\.\s*{_NAME})?\s+(?:EXCHANGE|TRUNCATE|ANALYZE)\s+PARTITION\b)",
-    re.IGNORECASE,
-)
-_OBJECTS: Final = frozenset(("TABLE", "TABLES", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "INDEX"))
-_HEAD: Final = 32  # most words before the object type; clauses such as DEFINER precede it
-_MOST_TOKENS: Final = 1 << 18
-_ACCOUNTS: Final = re.compile(r"\s*(?:(?:CREATE|ALTER|DROP|RENAME)\s+(?:USER|ROLE)|GRANT|REVOKE)\b", re.IGNORECASE)
-_GRANTS_ON: Final = re.compile(
-    rf"\s*(?:GRANT|REVOKE)\b.*?\bON\s+(?:TABLE\s+|FUNCTION\s+|PROCEDURE\s+)?{_NAME}\s*\.", re.IGNORECASE
-)
-_NAMES_INVOKER: Final = re.compile(
-    r"\s*(?:GRANT|REVOKE|CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:FUNCTION|PROCEDURE))\b", re.IGNORECASE
-)
-_MARIADB_NAMES_INVOKER: Final = re.compile(
-    r"\s*(?:GRANT|REVOKE|CREATE\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?(?:SQL\s+SECURITY\s+\w+\s+)?"
-    r"(?:FUNCTION|PROCEDURE|VIEW|TRIGGER|EVENT))\b",
-    re.IGNORECASE,
-)
-_MARIADB_ATOMIC: Final = re.compile(
-    r"\s*(?:(?:CREATE|ALTER|DROP)\s.*?\b(?:TABLE|SEQUENCE|VIEW|TRIGGER|INDEX)|DROP\s+(?:DATABASE|SCHEMA)|"
-    r"RENAME\s+TABLE)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-_MARIADB_NOT_ATOMIC: Final = re.compile(
-    r"\s*(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?"
-    r"(?:USER|ROLE|EVENT|FUNCTION|PROCEDURE|SERVER|PACKAGE)\b|\s*DROP\s+TEMPORARY\b",
-    re.IGNORECASE,
-)
-_NOT_LOGGED: Final = re.compile(
-    r"\s*(?:(?:ANALYZE|OPTIMIZE|REPAIR|FLUSH)\s+(?:LOCAL|NO_WRITE_TO_BINLOG)"
-    r"|FLUSH\s+(?:\w+\s+)?(?:LOGS|TABLES\s+WITH\s+READ\s+LOCK))\b",
-    re.IGNORECASE,
-)
+_OBJECTS: Final = frozenset(("TABLE", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "INDEX"))
+_LOCAL_VERBS: Final = frozenset(("ANALYZE", "OPTIMIZE", "REPAIR", "FLUSH"))
+_VERBS: Final = frozenset(("CREATE", "ALTER", "DROP", "RENAME", "OPTIMIZE"))
+_ROUTINES: Final = ("FUNCTION", "PROCEDURE")
+_MARIADB_ATOMIC: Final = frozenset(("TABLE", "SEQUENCE", "VIEW", "TRIGGER", "INDEX"))
 SYSTEM_SCHEMA: Final = "mysql"
 
 
-def is_alter_table(sql: bytes) -> bool:
-    """Return whether a statement is ALTER TABLE."""
-    table = _TABLE_DDL.match(_text(sql))
-    return table is not None and table[1].upper() == "ALTER"
+class DdlText:
+    """A statement as its server reads it, up to the first token that cannot be read.
+
+    `verb` is its first word, `kind` the kind of its object (`Words.object_kind`), empty where there is none.
+    """
+
+    def __init__(self, sql: bytes, sql_mode: int = 0, *, is_mariadb: bool = False) -> None:
+        server = NEWEST_MARIADB if is_mariadb else NEWEST_MYSQL
+        words = self._words = leading_words(sql.decode("utf-8", "replace"), server, sql_mode)
+        self._is_mariadb = is_mariadb
+        self.verb, self.kind, is_local = words.next.upper, "", ""
+        with suppress(UnsupportedFeature):
+            words.take()
+            is_local = words.accept_any("LOCAL", "NO_WRITE_TO_BINLOG") if self.verb in _LOCAL_VERBS else ""
+            self.kind = words.object_kind() if self.verb in _VERBS else ""
+        self._head = [token.upper for token in words.tokens[1 : words.at]]
+        flushed = [token.upper for token in words.tokens[1:]] if self.verb == "FLUSH" else []
+        self.is_logged = not (is_local or "LOGS" in flushed[:2] or flushed[-3:] == ["WITH", "READ", "LOCK"])
+        """False with LOCAL or NO_WRITE_TO_BINLOG, and where it concerns this server alone."""
+        self.is_temporary = "TEMPORARY" in self._head
+        self.has_if_exists = self._head[-2:] == ["IF", "EXISTS"]
+        self.is_barrier = self.kind == "DATABASE" or self.verb in ("ANALYZE", "OPTIMIZE", "REPAIR")
+        """True if a replica must not apply later groups in parallel with it."""
+
+    @property
+    def engines(self) -> Iterator[str]:
+        """The storage engines that its options name, in capitals."""
+        words = self._words.copy()
+        with suppress(UnsupportedFeature):
+            while not (words.ended or words.sees("SELECT")):
+                if words.accept("ENGINE"):
+                    words.accept("=")
+                    yield words.next.text.upper()
+                else:
+                    words.skip_one()
+
+    @property
+    def names_invoker(self) -> bool:
+        """True if the server logs the account of the session."""
+        if self.verb != "CREATE":
+            return self.verb in ("GRANT", "REVOKE")
+        if self._is_mariadb:
+            has_definer = ("DEFINER", "=") in pairwise(self._head)
+            return self.kind in (*_ROUTINES, "VIEW", "TRIGGER", "EVENT") and not has_definer
+        return self.kind in _ROUTINES and "AGGREGATE" not in self._head
+
+    @property
+    def is_atomic(self) -> bool:
+        """True if the server logs the statement with its transaction id (atomic DDL)."""
+        if not self._is_mariadb:
+            is_engine = self.kind == "TABLE" and not NON_TRANSACTIONAL_ENGINES.isdisjoint(self.engines)
+            return self.verb not in _LOCAL_VERBS and not is_engine
+        if self.verb == "DROP" and (self.is_temporary or self.kind == "DATABASE"):
+            return not self.is_temporary
+        return self.verb in ("CREATE", "ALTER", "DROP", "RENAME") and self.kind in _MARIADB_ATOMIC
+
+    def database(self, schema: str) -> str:
+        """Return the schema of CREATE, ALTER or DROP DATABASE; for other statements `schema`, that of the session."""
+        place = schema_place(self._words.copy()) if self.kind == "DATABASE" else None
+        return schema if place is None else place.text
+
+    def updated_schemas(self, schema: str) -> tuple[str, ...] | None:
+        """Return the schemas of the objects that it creates, changes or drops; `schema` is that of the session.
+
+        The result is empty for statements without updated_db_names, and None for too many schemas.
+        """
+        if self.verb in ("GRANT", "REVOKE") or self.kind in ("USER", "ROLE"):
+            return (*self._granted(), SYSTEM_SCHEMA)
+        if self.verb in ("ANALYZE", "REPAIR", "FLUSH", "TRUNCATE") or (self.verb == "ALTER" and self.kind in _ROUTINES):
+            return ()
+        try:
+            names = list(self._schemas())
+        except UnsupportedFeature:
+            names = [""]
+        schema = self.database(schema)
+        return updated_schemas(name for name in (one or schema for one in names) if name)
+
+    def _granted(self) -> Iterator[str]:
+        """Yield the schema of GRANT and REVOKE ... ON schema.object."""
+        words = self._words.copy()
+        with suppress(UnsupportedFeature):
+            while not words.accept("ON"):
+                words.skip_one()
+            words.accept_any("TABLE", *_ROUTINES)
+            name = words.take()
+            if name.is_name and words.sees("."):
+                yield name.text
+
+    def _schemas(self) -> Iterator[str]:
+        """Yield the schemas of the object names, empty for a name without a schema and for other objects.
+
+        Raises:
+            UnsupportedFeature: a name is missing.
+        """
+        words = self._words.copy()
+        if self.kind not in _OBJECTS:
+            yield ""
+            return
+        if self.kind == "INDEX":
+            while not words.accept("ON"):
+                words.skip_one()
+        first = words.table_name()[0] or ""
+        if self.kind == "TABLE" and self.verb in ("CREATE", "ALTER"):
+            clause = words.accept_any("EXCHANGE", "TRUNCATE", "ANALYZE") or words.accept("(")
+            if words.sees("LIKE") or (clause and words.sees("PARTITION")):
+                return
+        yield first
+        if self.verb == "RENAME" or (self.verb in ("DROP", "OPTIMIZE") and self.kind in ("TABLE", "VIEW")):
+            while words.accept_any(",", "TO"):
+                yield words.table_name()[0] or ""
+        if self.verb == "ALTER" and self.kind in ("TABLE", "EVENT"):
+            for name in also_altered(words):
+                yield name[0] or ""
 
 
-def is_logged_ddl(sql: bytes) -> bool:
-    """Return whether a statement is logged: not with LOCAL or NO_WRITE_TO_BINLOG, nor if it concerns this server."""
-    return _NOT_LOGGED.match(_text(sql)) is None
+@lru_cache(maxsize=1)
+def read_ddl(sql: bytes, sql_mode: int, *, is_mariadb: bool) -> DdlText:
+    """Return `DdlText` of a statement; the last one is kept."""
+    return DdlText(sql, sql_mode, is_mariadb=is_mariadb)
 
 
 def ddl_event(
@@ -125,127 +191,42 @@ def ddl_event(
     `schemas` are those that it changes; None finds them in the text. `is_atomic`: it is one transaction; None decides
     by the text. `invoker` is the session's account, `alter` a half of MariaDB's two-phase ALTER TABLE.
     """
-    text, query = _text(sql), context.server_format.query
-    database, table = _DATABASE_DDL.match(text), _TABLE_DDL.match(text)
-    schema = _name(database, 2) if database is not None else context.schema
+    ddl = read_ddl(sql, context.sql_mode, is_mariadb=context.server_format.is_mariadb)
+    query, schema = context.server_format.query, ddl.database(context.schema)
     more = [*statement_vars(context)]
-    is_mariadb = context.server_format.is_mariadb
-    names_invoker = _MARIADB_NAMES_INVOKER if is_mariadb else _NAMES_INVOKER
-    if invoker is not None and names_invoker.match(text):
+    if invoker is not None and ddl.names_invoker:
         more.append(StatusVar(QueryStatus.INVOKER, invoker))
     if context.updated_schemas == () and query.has_updated_schemas:
-        updated = schemas if schemas is not None else _updated_schemas(text, schema, context.sql_mode)
+        updated = schemas if schemas is not None else ddl.updated_schemas(schema)
         if updated != ():
             more.append(StatusVar(QueryStatus.UPDATED_DB_NAMES, updated))
-    if is_mariadb:
-        is_atomic = is_atomic is not False and is_mariadb_atomic(text)
-    elif is_atomic is None:
-        is_atomic = _is_atomic(text, is_table=table is not None)
+    if is_atomic is None or (is_atomic and context.server_format.is_mariadb):
+        is_atomic = ddl.is_atomic
     if is_atomic and query.ddl_xid is not None:
         more.append(StatusVar(query.ddl_xid, xid))
     if alter is not None:
         more.append(StatusVar(QueryStatus.MARIADB_GTID_FLAGS3, alter))
     more += collation_vars(context)
     if query.has_requirements:
-        if table is not None and table[1].upper() != "DROP":
+        if ddl.kind == "TABLE" and ddl.verb in ("CREATE", "ALTER"):
             more.append(StatusVar(QueryStatus.SQL_REQUIRE_PRIMARY_KEY, 0))
-        if database is not None and database[1].upper() == "CREATE":
+        if (ddl.verb, ddl.kind) == ("CREATE", "DATABASE"):
             more.append(StatusVar(QueryStatus.DEFAULT_TABLE_ENCRYPTION, 0))
-    flags = HeaderFlag.SUPPRESS_USE if database is not None else 0
+    flags = HeaderFlag.SUPPRESS_USE if ddl.kind == "DATABASE" else 0
     return text_event(context, sql, schema, tuple(more), flags | flags_of(context))
 
 
-def is_mariadb_atomic(text: str) -> bool:
-    """Return whether MariaDB logs the statement with its transaction id (atomic DDL)."""
-    return _MARIADB_NOT_ATOMIC.match(text) is None and _MARIADB_ATOMIC.match(text) is not None
-
-
-def _text(sql: bytes) -> str:
-    return _COMMENT.sub("", sql.decode("utf-8", "replace"))
-
-
-def _name(match: re.Match[str], group: int) -> str:
-    """Return the identifier that `_NAME` matched, quoted or not."""
-    return match[group].replace("``", "`") if match[group] is not None else match[group + 1] or ""
-
-
-def _updated_schemas(text: str, schema: str, sql_mode: int) -> tuple[str, ...] | None:
-    """Return the schemas of the objects that a statement creates, changes or drops.
-
-    The result is empty for statements without updated_db_names, and None for too many schemas.
-    """
-    if _ACCOUNTS.match(text):
-        grants = _GRANTS_ON.match(text)
-        named = _name(grants, 1) if grants is not None else "*"
-        return (SYSTEM_SCHEMA,) if named == "*" else (named, SYSTEM_SCHEMA)
-    if _LIKE.match(text):
-        return ()
-    if _NAMES_NO_SCHEMA.match(text):
-        return ()
-    try:
-        names = list(_object_schemas(Words(list(islice(iter_tokens(text, NEWEST_MYSQL, sql_mode), _MOST_TOKENS)))))
-    except UnsupportedFeature:
-        names = []
-    return updated_schemas(name for name in (one or schema for one in names or [schema]) if name)
-
-
-def _object_schemas(words: Words) -> Iterator[str]:
-    """Yield the schemas of the object names in a statement, empty for a name without a schema.
-
-    Yields nothing for other kinds of objects.
-
-    Raises:
-        UnsupportedFeature: a name is missing.
-    """
-    verb = words.take().upper
-    while (kind := words.next.upper) not in _OBJECTS:
-        if words.ended or words.at > _HEAD:
-            return
-        words.skip_one()
-    words.take()
-    if kind == "INDEX":
-        while not words.accept("ON"):
-            words.skip_one()
-    words.accept("IF", "NOT", "EXISTS")
-    words.accept("IF", "EXISTS")
-    yield words.table_name()[0] or ""
-    if verb == "RENAME" or (verb in ("DROP", "OPTIMIZE") and kind in ("TABLE", "TABLES", "VIEW")):
-        while words.accept_any(",", "TO"):
-            yield words.table_name()[0] or ""
-    if verb == "ALTER" and kind in ("TABLE", "EVENT"):
-        while not words.ended:
-            if words.accept("RENAME") and words.next.upper not in ("COLUMN", "INDEX", "KEY"):
-                words.accept_any("TO", "AS", "=")
-                yield words.table_name()[0] or ""
-            elif not words.ended:
-                words.skip_one()
-
-
-def _is_atomic(text: str, *, is_table: bool) -> bool:
-    """Return whether the server logs the statement with a transaction id: not for non-transactional engines."""
-    engine = _ENGINE.search(text) if is_table else None
-    return not _MAINTENANCE.match(text) and (engine is None or engine[1].upper() not in NON_TRANSACTIONAL_ENGINES)
-
-
 GENERATED: Final = " /* generated by server */"
-_IF_EXISTS: Final = re.compile(rb"\s*DROP\s+(?:TEMPORARY\s+)?TABLES?\s+IF\s+EXISTS\b", re.IGNORECASE)
-_DROP_TABLE: Final = re.compile(rb"\s*DROP\s+TABLES?\b", re.IGNORECASE)
-
 _BEFORE_MEMBERS: Final = re.compile(r"^[^']+")
 _DIGITS: Final = re.compile(r"^[^(]*")
 # Default collations of a database; a server writes the collation of a table if its statement does.
 _USUAL_COLLATIONS: Final = ("utf8mb4_0900_ai_ci", "utf8mb4_general_ci")
 
 
-def is_drop_table(sql: bytes) -> bool:
-    """Return whether a statement is DROP TABLE, but not DROP TEMPORARY TABLE."""
-    return _DROP_TABLE.match(sql) is not None
-
-
-def drop_tables(sql: bytes, tables: Iterable[tuple[str, str]], schema: str, *, temporary: bool = False) -> bytes:
+def drop_tables(sql: DdlText, tables: Iterable[tuple[str, str]], schema: str, *, temporary: bool = False) -> bytes:
     """Return the DROP TABLE of some of the tables, as (schema, name), that the client's statement `sql` drops."""
     names = ",".join(backticked(name) if of == schema else table_name(of, name) for of, name in tables)
-    exists = " IF EXISTS" if _IF_EXISTS.match(sql) else ""
+    exists = " IF EXISTS" if sql.has_if_exists else ""
     kind = " TEMPORARY" if temporary else ""
     return text_bytes(f"DROP{kind} TABLE{exists} {names}{GENERATED}")
 
@@ -255,11 +236,11 @@ def drop_at_disconnect(names: Iterable[str]) -> bytes:
     return text_bytes("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS " + ",".join(map(backticked, names)))
 
 
-def create_table(table: TableDefinition, schema: str, *, starts_transaction: bool, sql: bytes = b"") -> bytes:
+def create_table(table: TableDefinition, schema: str, *, starts_transaction: bool, names_engine: bool = False) -> bytes:
     """Return the CREATE TABLE of a table created by CREATE TABLE ... SELECT, without defaults and expressions.
 
-    `schema` is the session's, `sql` the client's statement: a statement that starts a transaction has the engine of
-    `sql`.
+    `schema` is the session's. A statement that starts a transaction has an engine only with `names_engine`, if the
+    client's statement has one.
     """
     lines = [f"  {_column(column, table)}" for column in table.columns]
     if table.primary_key:
@@ -269,7 +250,7 @@ def create_table(table: TableDefinition, schema: str, *, starts_transaction: boo
         names.append(_key_name(key.columns[0], names))
         lines.append(f"  UNIQUE KEY {backticked(names[-1])} ({_parts(key.columns, key.prefixes)})")
     end = "START TRANSACTION" if starts_transaction else ""
-    if not starts_transaction or _ENGINE.search(_SELECT.split(_text(sql), maxsplit=1)[0]):
+    if not starts_transaction or names_engine:
         end = f"{end} ENGINE={table.engine}".lstrip()
     if table.collation not in _USUAL_COLLATIONS:
         end += f" DEFAULT CHARSET={charset_of_collation(table.collation)} COLLATE={table.collation}"

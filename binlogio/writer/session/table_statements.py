@@ -26,20 +26,11 @@ from binlogio.errors import LoggingError, UnsupportedFeature
 from binlogio.events.mariadb import MariadbGtidExtraFlag
 from binlogio.events.query import MariadbAlterFlags
 from binlogio.gtid import MariadbGtid
-from binlogio.writer.log.dependency_tracker import is_barrier
 from binlogio.writer.log.group import GroupMarks
 from binlogio.writer.query_events import table_ddl_event, updated_schemas
 from binlogio.writer.rules.statement import Statement, facts_of
 from binlogio.writer.rules.statement_facts import CacheKind, LoggingFormat, StatementFacts, StatementKind, TableAccess
-from binlogio.writer.session.ddl import (
-    create_table,
-    ddl_event,
-    drop_at_disconnect,
-    drop_tables,
-    is_alter_table,
-    is_drop_table,
-    is_logged_ddl,
-)
+from binlogio.writer.session.ddl import create_table, ddl_event, drop_at_disconnect, drop_tables, read_ddl
 from binlogio.writer.session.statement_log import (
     context_of,
     decide,
@@ -52,6 +43,7 @@ from binlogio.writer.session.transaction import NO_ENGINES
 if TYPE_CHECKING:
     from binlogio.writer.query_events import QueryContext
     from binlogio.writer.session.connection import ConnectionState
+    from binlogio.writer.session.ddl import DdlText
 
 _START_ALTER: Final = int(MariadbGtidExtraFlag.START_ALTER)
 _COMMIT_ALTER: Final = int(MariadbGtidExtraFlag.COMMIT_ALTER)
@@ -72,10 +64,11 @@ def log_ddl(connection: ConnectionState, statement: Statement) -> None:
         hint="leave out the changes; execute the change of rows as a separate statement",
     )
     connection.commit()
-    if statement.error or not connection.variables.sql_log_bin or not is_logged_ddl(statement.sql_bytes):
+    ddl = _read(connection, statement.sql_bytes)
+    if statement.error or not connection.variables.sql_log_bin or not ddl.is_logged:
         return
     facts = facts_of(statement)
-    if is_drop_table(statement.sql_bytes) and facts.tables:
+    if (ddl.verb, ddl.kind) == ("DROP", "TABLE") and not ddl.is_temporary and facts.tables:
         _drop_tables(connection, statement, facts)
     elif decide(connection, facts).format is LoggingFormat.STATEMENT:
         is_atomic = all(table.engine.atomic_ddl for table in facts.tables) if facts.tables else None
@@ -161,7 +154,7 @@ def log_temporary_table(connection: ConnectionState, statement: Statement) -> No
     if is_logged and (tables or not drops):
         sql = statement.sql_bytes
         if drops:
-            sql = drop_tables(sql, tables, connection.schema, temporary=True)
+            sql = drop_tables(_read(connection, sql), tables, connection.schema, temporary=True)
         is_atomic = (
             facts.kind is StatementKind.CREATE_TEMPORARY
             and connection.server_format.query.ddl_xid is QueryStatus.MARIADB_XID
@@ -216,6 +209,10 @@ def disconnect(connection: ConnectionState) -> None:
         connection.caches.write_statement((frame,), context.timestamp, is_transactional=False)
 
 
+def _read(connection: ConnectionState, sql: bytes) -> DdlText:
+    return read_ddl(sql, connection.client.sql_mode, is_mariadb=connection.server_format.is_mariadb)
+
+
 def _write_ddl(
     connection: ConnectionState,
     sql: bytes,
@@ -232,8 +229,9 @@ def _write_ddl(
     """
     context = connection.context(is_thread_specific=is_thread_specific, updated_schemas=None if any_schema else ())
     connection.caches.end_statement()
-    alter = None
-    if connection.variables.binlog_alter_two_phase and connection.server_format.is_mariadb and is_alter_table(sql):
+    alter, ddl = None, _read(connection, sql)
+    is_two_phase = connection.variables.binlog_alter_two_phase and connection.server_format.is_mariadb
+    if is_two_phase and (ddl.verb, ddl.kind) == ("ALTER", "TABLE"):
         alter = MariadbAlterFlags(_COMMIT_ALTER, _begin_alter(connection, context, sql))
     event = ddl_event(
         context,
@@ -248,7 +246,7 @@ def _write_ddl(
         (connection.builder.encode(event),),
         context.timestamp,
         is_transactional=counts_as_transactional or event.status(QueryStatus.DDL_LOGGED_WITH_XID) is not None,
-        is_barrier=is_barrier(sql),
+        is_barrier=ddl.is_barrier,
         marks=GroupMarks(is_ddl=True, alter=alter),
     )
 
@@ -283,13 +281,14 @@ def _drop_tables(connection: ConnectionState, statement: Statement, facts: State
             together.sort(key=lambda table: table.is_missing)
         groups.append((True, together))
     dropped: list[str] = []
+    ddl = _read(connection, statement.sql_bytes)
     for is_together, tables in groups:
         is_atomic = is_together and not all(table.is_missing for table in tables)
         dropped += (table.schema for table in tables)
         schemas = updated_schemas(dropped)
         _write_ddl(
             connection,
-            drop_tables(statement.sql_bytes, [(table.schema, table.name) for table in tables], connection.schema),
+            drop_tables(ddl, [(table.schema, table.name) for table in tables], connection.schema),
             schemas,
             is_atomic=is_atomic,
             # a 9.7 server flags the DROP of InnoDB tables like that of temporary ones
@@ -331,7 +330,8 @@ def _log_created_rows(connection: ConnectionState, statement: Statement, facts: 
     cache = caches.transaction if waits else caches.statement
     frames = built.transactional if waits else built.non_transactional
     if starts_transaction and not statement.error:
-        sql = create_table(created, connection.schema, starts_transaction=not is_one_group, sql=statement.sql_bytes)
+        names_engine = any(_read(connection, statement.sql_bytes).engines)
+        sql = create_table(created, connection.schema, starts_transaction=not is_one_group, names_engine=names_engine)
         caches.add(cache, (connection.builder.encode(table_ddl_event(context, sql)),), context)
         cache.has_statements = True
         connection.transaction.modifies_engine = created.is_transactional and bool(frames or not is_one_group)
