@@ -342,7 +342,7 @@ cdef struct SourceText:
 cdef class EventScanner:
     cdef public bint keeps_sources  # collect threads, XIDs and statements of rows
     cdef public bint keeps_outcomes  # collect outcomes of rows too
-    cdef public object open_savepoints  # returns a `binlogio.format.groups.Savepoints`, for groups with savepoints
+    cdef public object open_savepoints  # returns a `binlogio.schema.statements.Savepoints`, for groups with savepoints
     cdef object savepoints, savepoints_ahead  # those of the group, and of the search for its end; None: none yet
     cdef Memory segments  # for each segment of groups with savepoints: whether it was rolled back
     cdef int32_t segment  # number of the current segment of the group

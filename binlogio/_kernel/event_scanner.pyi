@@ -132,7 +132,7 @@ class EventScanner:
     ) -> None: ...
     keeps_sources: bool
     keeps_outcomes: bool
-    open_savepoints: Callable[[], object] | None  # returns a `binlogio.format.groups.Savepoints`
+    open_savepoints: Callable[[], object] | None  # returns a `binlogio.schema.statements.Savepoints`
     follows_all: bool
     followed_at: int
     event_end: int

@@ -48,8 +48,8 @@ from binlogio.format.decoder import plain_payload
 from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.primitives import lenenc
-from binlogio.replay.statements import CreateWithRows, OtherStatement, recognize
 from binlogio.schema.source import DefinitionSource
+from binlogio.schema.statements import CreateWithRows, OtherStatement, first_word, recognize
 from binlogio.storage.compression import compress_zstd, decompress_zstd
 from binlogio.storage.spill_file import TemporaryFile
 from binlogio.writer.log.group import Group
@@ -517,10 +517,9 @@ class GroupEditor:
             kind = recognize(sql)
             if not (isinstance(kind, OtherStatement) and kind.changes_rows):
                 return True
-        words = sql.upper().split()
-        word = words[0] if words else b""
-        operation = {b"INSERT": "insert", b"UPDATE": "update", b"DELETE": "delete"}.get(word)
-        is_known = operation is not None and not (operation == "insert" and b"DUPLICATE" in words)
+        word = first_word(sql.decode("utf-8", "surrogateescape"))
+        operation = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}.get(word)
+        is_known = operation is not None and not (operation == "insert" and b"DUPLICATE" in sql.upper())
         if is_known and self._operations is not None and operation not in self._operations:
             return False
         if not is_known or self._condition is not None:

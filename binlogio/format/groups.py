@@ -15,7 +15,6 @@ Gtid_log_event::FL_STANDALONE.
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -313,58 +312,6 @@ def _after_query(sql: bytes, before: GroupPlace) -> GroupPlace:
     if starts_transaction(sql):
         return _TRANSACTION
     return _OUTSIDE if before is not _TRANSACTION or ends_transaction(sql) else _TRANSACTION
-
-
-# Unquoted characters: not ASCII, or a letter, a digit, _ or $. With ANSI_QUOTES, savepoint names are logged in ".
-_NAME: Final = r'(?:`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\0-#%-/:-@\[-\^`{-\x7f]+)'
-_SAVEPOINT: Final = re.compile(rf"SAVEPOINT\s+({_NAME})", re.IGNORECASE | re.DOTALL)
-_ROLLBACK_TO: Final = re.compile(rf"ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?({_NAME})", re.IGNORECASE | re.DOTALL)
-
-
-def savepoint_of(sql: str) -> tuple[str, bool] | None:
-    """Return the name of SAVEPOINT or ROLLBACK TO, in lower case, and whether it is ROLLBACK TO; else None."""
-    match = _SAVEPOINT.match(sql) or _ROLLBACK_TO.match(sql)
-    if match is None:
-        return None
-    name, quote = match[1], match[1][0]
-    name = name[1:-1].replace(2 * quote, quote) if quote in '`"' else name
-    return name.lower(), match.re is _ROLLBACK_TO
-
-
-class Savepoints:
-    """Divides an event group at its savepoints into segments, and finds the segments that ROLLBACK TO rolls back.
-
-    `segment` is the number of the current segment; the first one is 0. SAVEPOINT and ROLLBACK TO begin a segment.
-    """
-
-    __slots__ = ("_begins", "segment")
-
-    def __init__(self) -> None:
-        self.segment = 0
-        self._begins: dict[str, int] = {}  # the segment after each savepoint
-
-    def copy(self) -> Savepoints:
-        """Return a copy."""
-        found = Savepoints()
-        found.segment, found._begins = self.segment, dict(self._begins)
-        return found
-
-    def take(self, sql: bytes) -> range:
-        """Process a statement of the group, and return the segments that it rolls back.
-
-        A savepoint that is not in the log was set before the first change: all segments are rolled back.
-        """
-        found = savepoint_of(sql.decode("utf-8", "surrogateescape"))
-        if found is None:
-            return range(0)
-        name, rolls_back = found
-        begin = self._begins.get(name, 0)
-        rolled_back = range(begin, self.segment + 1) if rolls_back else range(0)
-        if rolls_back:
-            self._begins = {other: segment for other, segment in self._begins.items() if segment < begin}
-        self.segment += 1
-        self._begins[name] = self.segment
-        return rolled_back
 
 
 OUTCOMES: Final = ("commit", "rollback", "rollback to savepoint", "prepare", "statement", "incident")

@@ -26,7 +26,7 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.event_starts import check_event_start
-from binlogio.replay import statements
+from binlogio.schema import statements
 from binlogio.selection.selection import globs_of_statement
 from binlogio.selection.table_names import TableNames, matches, unnamed_schemas
 from binlogio.series.continuity import continues, series_gap

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.gtid import Gtid, MariadbGtid
     from binlogio.options import Position
-    from binlogio.replay import statements
     from binlogio.rows.plan import TablePlan
+    from binlogio.schema import statements
     from binlogio.schema.ddl.foreign_keys import Cascade
     from binlogio.schema.ddl.logged_ddl import LoggedDdl
     from binlogio.storage.spill_file import SpillFile

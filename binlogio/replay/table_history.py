@@ -38,9 +38,9 @@ from binlogio.events.query import QueryEvent
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, RowsEvent, WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.options import Position
-from binlogio.replay import statements
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
+from binlogio.schema import statements
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
 from binlogio.schema.ddl.column_history import (
     ColumnChanges,

@@ -34,7 +34,6 @@ from binlogio.events.rows import DeleteRowsEvent
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.gtid.sets import Interval
 from binlogio.options import Position
-from binlogio.replay import statements
 from binlogio.replay.filters import NamedStatement, ReplayFilter
 from binlogio.replay.progress import UNKNOWN_LOG, KeptLog, Progress
 from binlogio.replay.raw_groups import RawGroup
@@ -55,6 +54,7 @@ from binlogio.replay.steps import (
     shown_text,
     text_refused,
 )
+from binlogio.schema import statements
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
 from binlogio.series.continuity import GtidContinuity, ignored, logged_by_two

@@ -26,7 +26,10 @@ from binlogio.events.query import QueryEvent
 from binlogio.options import ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition, parse_create_table
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.ddl.tokens import Words, tokenize
+from binlogio.schema.statement_scope import leading_words
+from binlogio.schema.statements import Begin, Commit, Rollback, RollbackTo, SavepointStatement, recognize
 from binlogio.writer.rules.known_objects import KnownObjects, Trigger
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
 from binlogio.writer.rules.statement import Delete, Insert, Statement, Update, facts_of
@@ -70,12 +73,6 @@ _TEXTS: Final = {
     "NT": "INSERT INTO n SELECT a, b FROM t",
 }
 _ERROR: Final = re.compile(r"/\*\s*error\s+(\d+)\s*\*/\s*$", re.IGNORECASE)
-_BOUNDARY: Final = re.compile(
-    r"(?P<begin>BEGIN|START\s+TRANSACTION)\b.*|(?P<commit>COMMIT)\b.*|SAVEPOINT\s+`?(?P<savepoint>\w+)`?"
-    r"|ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?`?(?P<rollback_to>\w+)`?|(?P<rollback>ROLLBACK)\b.*"
-    r"|RELEASE\s+SAVEPOINT\s+`?(?P<release>\w+)`?|USE\s+`?(?P<use>\w+)`?",
-    re.IGNORECASE | re.DOTALL,
-)
 _BODIES: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE", "SET")
 
 
@@ -214,10 +211,7 @@ class _Run:
         self._steps.append(step)
         before = self._session.cached
         try:
-            boundary = _BOUNDARY.fullmatch(text)
-            if boundary:
-                self._boundary(boundary)
-            else:
+            if not self._is_boundary(text):
                 self._execute(step)
         except LoggingError as refusal:
             step.refusal = refusal
@@ -253,22 +247,27 @@ class _Run:
             for part in parts:
                 part.flush = _flush(groups[number + 1][0]) if groups[number + 1] else Flush.NEVER
 
-    def _boundary(self, found: re.Match[str]) -> None:
-        session, names = self._session, found.groupdict()
-        if names["begin"]:
-            session.begin()
-        elif names["commit"]:
-            session.commit()
-        elif names["savepoint"]:
-            session.savepoint(names["savepoint"])
-        elif names["rollback_to"]:
-            session.rollback_to(names["rollback_to"])
-        elif names["release"]:
-            session.release(names["release"])
-        elif names["use"]:
-            session.schema = names["use"]
-        else:
-            session.rollback()
+    def _is_boundary(self, sql: str) -> bool:
+        """Execute a statement that controls the transaction, or USE; returns False for another one."""
+        session, words = self._session, leading_words(sql, NEWEST_MYSQL)
+        match recognize(sql.encode("utf-8", "surrogateescape")):
+            case Begin():
+                session.begin()
+            case Commit():
+                session.commit()
+            case Rollback():
+                session.rollback()
+            case SavepointStatement(name):
+                session.savepoint(name)
+            case RollbackTo(name):
+                session.rollback_to(name)
+            case _ if words.accept("RELEASE", "SAVEPOINT"):
+                session.release(words.name())
+            case _ if words.accept("USE"):
+                session.schema = words.name()
+            case _:
+                return False
+        return True
 
     def _execute(self, step: ExplainedStatement) -> None:
         session = self._session

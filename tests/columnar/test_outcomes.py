@@ -78,6 +78,12 @@ CASES: Final[dict[str, tuple[list[Any], list[str | None]]]] = {
     "savepoint before the first change": ([GTID, BEGIN, *change(1), query('ROLLBACK TO "a"'), *change(2), COMMIT],
                                           [BACK, "commit"]),
     "text that no server writes": ([GTID, BEGIN, *change(1), query("ROLLBACK WORK TO `a`")], ["rollback"]),
+    "savepoints as the client wrote them": (
+        [GTID, BEGIN, query("-- app\nsavepoint /* a */ `S`"), *change(1), query("/* app */ SAVEPOINT\ts2"), *change(2),
+         query("/*!50003 ROLLBACK */ WORK TO SAVEPOINT s2"), *change(3), query("ROLLBACK TO /* b */ s"), *change(4),
+         COMMIT],
+        [BACK, BACK, BACK, "commit"],
+    ),
     "savepoints of two groups": ([GTID, BEGIN, query("SAVEPOINT `a`"), *change(1), COMMIT, GTID, BEGIN, *change(2),
                                   query("SAVEPOINT `a`"), *change(3), query("ROLLBACK TO `a`"), COMMIT],
                                  ["commit", "commit", BACK]),
@@ -103,6 +109,59 @@ def test_outcome_is_how_the_group_ended(case: str, table: str | None, kernel: st
     assert outcomes(kernel, path, table=table) == expected
     if None not in expected:
         assert outcomes(kernel, io.BytesIO(path.read_bytes()), table=table) == expected
+
+
+FORMS: Final = [
+    *("BEGIN", "begin", "BEGIN ", "BEGIN WORK", "/* a */ BEGIN", "START TRANSACTION", "COMMIT", "commit", "COMMIT "),
+    *(
+        "COMMIT WORK",
+        "/* a */ COMMIT",
+        "ROLLBACK",
+        "rollback",
+        "ROLLBACK ",
+        "ROLLBACK WORK",
+        " ROLLBACK",
+        "/**/ROLLBACK",
+    ),
+    *("ROLLBACK TO a", "rollback to a", "ROLLBACK TO SAVEPOINT a", "ROLLBACK  TO a", "ROLLBACK TO", "ROLLBACK\tTO a"),
+    *(
+        "/* a */ ROLLBACK TO a",
+        "-- a\nROLLBACK WORK TO SAVEPOINT `a`",
+        "#a\nROLLBACK TO a",
+        '/*!50001 ROLLBACK TO "a" */',
+    ),
+    *("SAVEPOINT a", "savepoint `a`", "SAVEPOINT", "SAVEPOINTS a", "/*M! SAVEPOINT */ a", "RELEASE SAVEPOINT a"),
+    *(
+        "XA START X'61',X'',1",
+        "xa start 'a'",
+        "XA  START 'a'",
+        "XA BEGIN 'a'",
+        "XA END 'a'",
+        "XA COMMIT 'a'",
+        "XA RECOVER",
+    ),
+    *(
+        "XA ROLLBACK X'61',X'',1",
+        "XA COMMIT 'a' ONE PHASE",
+        "",
+        " ",
+        "/*",
+        "`",
+        "UPDATE t SET a = 'ROLLBACK'",
+        "BEGINNING",
+    ),
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+def test_kernel_knows_the_same_statements(form: str, tmp_path: Path) -> None:
+    """Whatever spelling a statement about transactions has, before, in and after a transaction."""
+    path = tmp_path / "binlog.000001"
+    a, one = query("SAVEPOINT a"), query(form)
+    path.write_bytes(log(GTID, BEGIN, *change(1), a, *change(2), one, *change(3), COMMIT, one, *change(4), GTID, one,
+                         *change(5), XidEvent(7), *change(6)))  # fmt: skip
+
+    assert outcomes("compiled", path) == outcomes("construct", path)
 
 
 @pytest.mark.parametrize("count", [9_000, 250_000])

@@ -25,7 +25,7 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent
 from binlogio.format.encoder import Encoder
-from binlogio.replay import statements
+from binlogio.schema import statements
 from binlogio.storage.compression import compress_zstd
 from both_kernels import KERNELS, Said, read_rows_by
 from corpus import CorpusFile, files

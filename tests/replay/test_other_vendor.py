@@ -9,12 +9,12 @@ import pytest
 
 from binlogio.constants import EventType
 from binlogio.events.base import DEFAULT_CONTEXT
-from binlogio.replay.statements import recognize
 from binlogio.replay.steps import StatementStep
 from binlogio.replay.targets.mysql.other_vendor import description_for, goes_as_events, rows_for, statement_for
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema import parse_create_table
 from binlogio.schema.ddl.logged_ddl import LoggedDdl
+from binlogio.schema.statements import recognize
 from logs import description, query
 from sqlite_replays import ONE, change
 

@@ -38,13 +38,13 @@ from binlogio.format.groups import (
     GroupFacts,
     GroupPlace,
     GroupTracker,
-    Savepoints,
     ends_transaction,
     starts_transaction,
 )
 from binlogio.rows.image import decode_rows, present_bitmaps
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource
+from binlogio.schema.statements import Savepoints
 from binlogio.series.progress import recognizer
 from binlogio.storage.compression import decompress_zstd
 from binlogio.storage.log_file import mariadb_decryptor_for

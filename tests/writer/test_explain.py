@@ -137,3 +137,17 @@ def test_unknown_steps_are_refused(text: str) -> None:
 def test_an_unknown_table_is_refused() -> None:
     with pytest.raises(UnsupportedFeature, match=r"the table is not defined, found test\.z"):
         explained("INSERT INTO z VALUES (1)")
+
+
+@pytest.mark.parametrize("blank", [" ", "\n\t", " /* why */ ", " # why\n", "/**/"], ids=repr)
+def test_transaction_is_explained_however_it_is_spelt(blank: str) -> None:
+    """Comments, capitals and quoted savepoints, also with blanks in the name; USE as well."""
+    spelt = (
+        "start TRANSACTION;-T;SavePoint `a-b`;-T;ROLLBACK WORK TO SAVEPOINT `a-b`;-release savepoint `a-b`;COMMIT WORK"
+    )
+    text = f"/* app */ USE{blank}`d-1`; " + spelt.replace(" ", blank).replace("-T", "INSERT INTO test.t VALUES (1, 1)")
+
+    found = explained(text.replace("-", " "))
+
+    assert [one.letters for one in found if one.letters] == ["STC", "STI"]
+    assert [one.group_end for one in found] == ["", "", "", "", "", "", "", "XID"]

@@ -45,8 +45,9 @@ cdef inline bint ends_transaction(const uint8_t* sql, int64_t size) noexcept nog
 
 
 cdef inline bint may_be_savepoint(const uint8_t* sql, int64_t size) noexcept nogil:
-    """Return whether a statement may be SAVEPOINT or ROLLBACK TO."""
-    return (begins_with(sql, sql + size, b"SAVEPOINT", 9)
+    """Return whether a statement may be SAVEPOINT or ROLLBACK TO, perhaps after a comment (servers before 5.6)."""
+    return (size > 0 and (sql[0] <= 32 or sql[0] == 35 or sql[0] == 45 or sql[0] == 47)
+            or begins_with(sql, sql + size, b"SAVEPOINT", 9)
             or begins_with(sql, sql + size, b"ROLLBACK", 8) and not ends_transaction(sql, size))
 
 

@@ -33,7 +33,7 @@ from binlogio.columnar import EventSelection, read_events
 from binlogio.constants import GROUP_STARTS, EventType
 from binlogio.dotted_names import split_name
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
-from binlogio.replay import statements
+from binlogio.schema import statements
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.tree import (

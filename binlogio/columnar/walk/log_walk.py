@@ -33,10 +33,10 @@ from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.table_map import parse_table_map
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, Framing, TornTail
-from binlogio.format.groups import Savepoints
 from binlogio.format.splits import Split
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
+from binlogio.schema.statements import Savepoints
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.storage.windows import NO_END, WINDOW_SIZE
 

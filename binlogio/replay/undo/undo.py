@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, Hint, ReplayError
 from binlogio.implementation import require_kernel
-from binlogio.replay import statements
 from binlogio.replay.filters import EVERYTHING, ReplayFilter
 from binlogio.replay.key_source import KeySource
 from binlogio.replay.row_changes import lost_cascades, row_changes
@@ -28,6 +27,7 @@ from binlogio.replay.start_position import bounds_of, skip_to
 from binlogio.replay.steps import LoadStep, RefusedStep, RowsStep, StatementStep, shown_text
 from binlogio.replay.transactions import TransactionReader
 from binlogio.replay.undo.spool import Spool
+from binlogio.schema import statements
 from binlogio.series.continuity import check_series
 
 if TYPE_CHECKING:

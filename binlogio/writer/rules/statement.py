@@ -8,14 +8,16 @@ A row is a mapping from column name to value, or a sequence of values in table o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEvent
 from binlogio.frozen import dataclass
 from binlogio.schema import TableDefinition
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
+from binlogio.schema.statement_scope import leading_words
 from binlogio.writer.query_events import text_bytes
 from binlogio.writer.rules.known_objects import Uses, table_access
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
@@ -28,9 +30,7 @@ if TYPE_CHECKING:
 
 # Verbs of statements that change rows only by the functions that they call.
 _CALLS_FUNCTIONS: Final = frozenset(("", "SELECT", "TABLE", "VALUES", "DO", "SET"))
-_REPLACES: Final = re.compile(
-    rb"(?:\s+|/\*.*?\*/)*(?:REPLACE\b|LOAD\s+(?:DATA|XML)\b.*?'\s*REPLACE\s+INTO\b)", re.IGNORECASE | re.DOTALL
-)
+_LOAD_HEAD: Final = 32  # most words of LOAD DATA before the table
 Row = Mapping[str, Any] | Sequence[Any]
 ContextEvent = IntvarEvent | RandEvent | UserVarEvent
 
@@ -207,7 +207,9 @@ class Statement:
     @property
     def is_replace(self) -> bool:
         """True for REPLACE, and for LOAD DATA that replaces rows."""
-        return _REPLACES.match(self.sql_bytes) is not None
+        text = self.sql_bytes.decode("utf-8", "replace")
+        words = [token.upper for token in leading_words(text, NEWEST_MYSQL, 0, _LOAD_HEAD).tokens]
+        return words[:1] == ["REPLACE"] or (words[:1] == ["LOAD"] and ("REPLACE", "INTO") in pairwise(words))
 
     @property
     def tables(self) -> tuple[TableDefinition, ...]:

@@ -211,7 +211,7 @@ class FilteredDump:
         """Return whether an event is XA COMMIT or XA ROLLBACK of a transaction whose XA PREPARE was not left out."""
         if not isinstance(event, XaPrepareEvent) and not event.sql.startswith((b"XA COMMIT", b"XA ROLLBACK")):
             return False
-        from binlogio.replay.statements import Xa, recognize, xid_key  # noqa: PLC0415 - seldom needed
+        from binlogio.schema.statements import Xa, recognize, xid_key  # noqa: PLC0415 - seldom needed
 
         if isinstance(event, XaPrepareEvent):
             self._prepared[xid_key(event.xid_text)] = self._group_shown
@@ -250,8 +250,8 @@ def _require_rows(event: Any) -> None:
     Raises:
         ReplayError: the event is one of these.
     """
-    from binlogio.replay.statements import OtherStatement, recognize  # noqa: PLC0415 - seldom needed
     from binlogio.replay.steps import shown_text, text_refused  # noqa: PLC0415
+    from binlogio.schema.statements import OtherStatement, recognize  # noqa: PLC0415 - seldom needed
 
     if isinstance(event, _CONTEXT):
         raise text_refused("the context of a statement")

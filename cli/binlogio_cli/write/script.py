@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import struct
 import sys
 import time
@@ -37,6 +36,7 @@ from binlogio.options import ServerVariables
 from binlogio.schema import TableDefinition
 from binlogio.schema.collations import BINARY, collation_id
 from binlogio.schema.json_values import bytes_from_json
+from binlogio.schema.statements import first_word
 from binlogio.storage.encryption import ENCRYPTION_HEADER_SIZE
 from binlogio.values.decimal import check_precision, encode_decimal
 from binlogio.values.json import JsonDocument
@@ -82,8 +82,6 @@ from binlogio_cli.write.tables import ScriptTables, row_from_json
 
 _MICROSECONDS: Final = 1_000_000
 _END_OF_TIME: Final = (1 << 32) * _MICROSECONDS
-_MAKES_UPSERTS: Final = re.compile(r"\s*(?:INSERT|REPLACE|LOAD)\b", re.IGNORECASE)
-_DROPS: Final = re.compile(r"\s*DROP\b", re.IGNORECASE)
 _MOST_ERRORS: Final = 20
 _MAX_PRECISION: Final = 65
 _SAVEPOINT: Final = text("The name of the savepoint.")
@@ -505,7 +503,7 @@ class ScriptRunner:
 
     def _executed(self, client: ScriptClient, line: Json) -> Statement:
         """Return the statement of a line, or of an object in the `statements` of a CALL."""
-        is_upsert = _MAKES_UPSERTS.match(line["sql"]) is not None
+        is_upsert = first_word(line["sql"]) in ("INSERT", "REPLACE", "LOAD")
         changes = tuple(self._change(client, one, replaces_insert=is_upsert) for one in line.get("changes", ()))
         if "statements" in line:
             called = tuple(self._executed(client, one) for one in line["statements"])
@@ -552,8 +550,7 @@ class ScriptRunner:
                 objects=self._objects(client),
             )
         except UnsupportedFeature as exc:
-            words = sql.split(maxsplit=1)
-            if words and words[0].upper().rstrip(";") in (*NOT_STATEMENTS, "EXECUTE"):
+            if first_word(sql) in (*NOT_STATEMENTS, "EXECUTE"):
                 raise
             binlog_format, reason = session.variables.binlog_format, str(exc)
         if binlog_format == "ROW":
@@ -576,7 +573,7 @@ class ScriptRunner:
                 tables.append(table_access(table, write=write, read=not write, temporary=temporary))
         return StatementFacts(
             kind=StatementKind[facts.get("kind", "DML")],
-            verb=sql.lstrip().partition(" ")[0].upper(),
+            verb=first_word(sql),
             tables=tuple(tables),
             unsafe=frozenset(UnsafeReason[name] for name in facts.get("unsafe", ())),
             sub_statements=tuple(self._facts(client, "", one) for one in facts.get("statements", ())),
@@ -591,7 +588,7 @@ class ScriptRunner:
             client.temporary[name] = self._tables.temporary(sql, created.schema, created.name)
         elif kind in (StatementKind.DDL, StatementKind.DROP_TEMPORARY):
             dropped = {dotted_name(table.schema, table.name) for table in facts.tables if table.temporary}
-            if dropped and _DROPS.match(sql):
+            if dropped and first_word(sql) == "DROP":
                 client.temporary = {name: one for name, one in client.temporary.items() if name not in dropped}
             if kind is StatementKind.DDL and len(dropped) < len(facts.tables or (None,)):
                 self._tables.follow(sql, schema)

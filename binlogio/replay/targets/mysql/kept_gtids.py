@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import Hint, ReplayError
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tag, Tsid, Uuid
-from binlogio.replay import statements
 from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.steps import LoadStep, RowsStep, StatementStep
+from binlogio.schema import statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable

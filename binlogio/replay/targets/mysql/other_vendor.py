@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import ColumnType, EventType
 from binlogio.options import ServerVariables
-from binlogio.replay import statements
+from binlogio.schema import statements
 from binlogio.schema.ddl.tree import DropDatabase, DropTables, RenameTables, TruncateTable
 from binlogio.values.column import COMPRESSED, OLD_TEMPORAL
 from binlogio.writer.log.log_builder import describe_format

@@ -19,7 +19,6 @@ from pymysql.constants import ER
 
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, Hint, ReplayError, UnsupportedFeature
-from binlogio.replay import statements
 from binlogio.replay.find_row import ER_DUP_ENTRY, ER_KEY_NOT_FOUND, RowConflict, RowNotFound
 from binlogio.replay.raw_groups import RawGroup
 from binlogio.replay.row_changes import row_changes
@@ -38,6 +37,7 @@ from binlogio.replay.targets.mysql.other_vendor import (
 from binlogio.replay.targets.mysql.server_tables import misfit
 from binlogio.replay.targets.mysql.statement_context import CLIENT_UTF8, context_of, explicit_timestamps, load_statement
 from binlogio.replay.targets.mysql.table import LENIENT_MODE, STRICT_MODE, MysqlTable
+from binlogio.schema import statements
 from binlogio.schema.ddl.logged_ddl import text_of
 from binlogio.schema.ddl.tree import DropDatabase, DropTables
 from binlogio.schema.identifiers import backticked

@@ -25,7 +25,6 @@ from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, Hint, ReplayError
 from binlogio.events.base import DEFAULT_CONTEXT
 from binlogio.options import Position
-from binlogio.replay import statements
 from binlogio.replay.find_row import Algorithm, RowNotFound
 from binlogio.replay.progress import UNKNOWN_SOURCE, Progress
 from binlogio.replay.row_changes import cascades_refused, lost_cascades, row_changes
@@ -36,6 +35,7 @@ from binlogio.replay.targets.sqlite.bulk_rows import BulkRows, bulk_rows, may_jo
 from binlogio.replay.targets.sqlite.connection import SqliteConnection, SqliteRefusal, quoted
 from binlogio.replay.targets.sqlite.ddl import SqliteDdl
 from binlogio.replay.targets.sqlite.table import SqliteTable
+from binlogio.schema import statements
 from binlogio.values.absent import ABSENT
 
 if TYPE_CHECKING:

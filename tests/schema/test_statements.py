@@ -1,4 +1,4 @@
-"""Classification of statements in a log for a replay of rows."""
+"""Classification of statements by their text: transactions, savepoints, XA, changes of rows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from binlogio.replay.statements import (
+from binlogio.schema.statements import (
     Begin,
     Commit,
+    CreateWithRows,
     OtherStatement,
     Rollback,
     RollbackTo,
@@ -56,6 +57,24 @@ CHANGES = OtherStatement(changes_rows=True)
         ("INSERT INTO t VALUES (1)", CHANGES),
         ("  (replace into t VALUES (1)", CHANGES),
         ("", NOTHING),
+        ("begin work", Begin()),
+        ("/* why */ START /* why */ TRANSACTION READ ONLY", Begin()),
+        ("BEGIN NOT ATOMIC SELECT 1; END", NOTHING),
+        ("-- why\ncommit work AND CHAIN", Commit()),
+        ("rollback/**/work", Rollback()),
+        ("/*!50001 ROLLBACK */ # to\n TO\tSAVEPOINT\n`a b`", RollbackTo("a b")),
+        ("/*M! SAVEPOINT */ \u00c4", SavepointStatement("\u00e4")),
+        ("SAVEPOINT 'a'", NOTHING),
+        ("SAVEPOINT `never", NOTHING),
+        ("RELEASE SAVEPOINT a", NOTHING),
+        ("xa /* why */ begin 0x67 , b'1100010'", Xa("START", "67,62,1")),
+        ("XA END 'it''s', 'b', 7", Xa("END", b"it's".hex() + ",62,7")),
+        ("XA RECOVER", NOTHING),
+        ("XA COMMIT", NOTHING),
+        ("CREATE TABLE t (a INT) START TRANSACTION", CreateWithRows()),
+        ("/* why */ CREATE TABLE t (a INT) START/**/TRANSACTION # why", CreateWithRows()),
+        ("CREATE TABLE t (a INT) COMMENT 'START TRANSACTION'", NOTHING),
+        ("(\n(SELECT f()))", CHANGES),
     ],
 )
 def test_statement_is_recognized(sql: str, statement: Statement) -> None:
