@@ -8,9 +8,7 @@ class Column:
     count: int
     null_count: int
     validity: Memory
-    data: Memory
     offsets: Memory
-    more: Memory
     def __init__(
         self,
         kind: int,

@@ -1,7 +1,35 @@
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from binlogio._kernel.primitives import Memory
+
+_Cut = TypeVar("_Cut")
+
+class Cutter(Generic[_Cut]):
+    at: int
+    position_shift: int
+    def cut(
+        self,
+        data: bytes | bytearray,
+        at: int,
+        offset: int,
+        stop: int,
+        inner: int,
+        most: int,
+        checksum: bool,
+        verify: bool,
+        shift: int,
+        by_group: bool,
+        /,
+    ) -> list[_Cut]: ...
+
+class ChoosingCutter(Cutter[bytes | memoryview]):
+    codes: tuple[int, ...]
+    chosen: GroupFilter | None
+    inside: bool
+    needs_data: bool
+    def set_codes(self, codes: Iterable[int]) -> None: ...
+    def forget_tables(self) -> None: ...
 
 class ImagePlan:
     table: object
@@ -14,16 +42,12 @@ class ImagePlan:
     def whole_rows(
         self, operation: int, present: bytes, present_after: bytes, images: bytes | bytearray
     ) -> tuple[int, int]: ...
-    @property
-    def wanted(self) -> bool: ...
 
 class EventIndex:
     offset: Memory
     event_size: Memory
     log_pos: Memory
     timestamp: Memory
-    server_id: Memory
-    flags: Memory
     type_code: Memory
     end: int
     count: int
@@ -165,7 +189,6 @@ SURVEY_LOOK: int
 SURVEY_BAD_SIZE: int
 SURVEY_BAD_CHECKSUM: int
 SURVEY_FULL: int
-SURVEY_PROBLEMS: tuple[str | None, ...]
 GROUP_FIELDS: tuple[str, ...]
 RUN_FIELDS: tuple[str, ...]
 

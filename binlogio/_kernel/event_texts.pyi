@@ -1,8 +1,8 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import IntEnum
 from typing import TypeAlias
 
-from binlogio._kernel.event_scanner import GroupFilter
+from binlogio._kernel.event_scanner import ChoosingCutter
 from binlogio._kernel.row_decoder import ImageText
 
 class OutputStyle(IntEnum):
@@ -32,20 +32,14 @@ class Session:
     def __getitem__(self, place: int) -> int: ...
     def __setitem__(self, place: int, value: int) -> None: ...
 
-class EventTexts:
+class EventTexts(ChoosingCutter):
     session: Session
     is_mariadb: bool
     prefix: bytes
     finds_xids: bool
     paused: bool
     in_statement: bool
-    inside: bool
-    chosen: GroupFilter | None
     group_shown: bool
-    position_shift: int
-    at: int
-    needs_data: bool
-    codes: tuple[int, ...]
     def __init__(
         self,
         *,
@@ -59,22 +53,6 @@ class EventTexts:
         opened_size: int = ...,
         chooses_tables: bool = ...,
     ) -> None: ...
-    def set_codes(self, codes: Iterable[int]) -> None: ...
-    def forget_tables(self) -> None: ...
     def open_table(self, head: bytes, body: bytes) -> None: ...
     def close_statement(self) -> None: ...
     def forget_queries(self) -> None: ...
-    def cut(
-        self,
-        data: bytes | bytearray,
-        at: int,
-        offset: int,
-        stop: int,
-        inner: int,
-        most: int,
-        checksum: bool,
-        verify: bool,
-        shift: int,
-        by_group: bool = ...,
-        /,
-    ) -> list[bytes | memoryview]: ...

@@ -1,5 +1,6 @@
 from typing import Final
 
+from binlogio._kernel.event_scanner import Cutter
 from binlogio.events import BinlogEvent
 from binlogio.events.base import EventHeader
 from binlogio.events.query import StatusVar
@@ -7,9 +8,7 @@ from binlogio.gtid import Uuid
 
 EVENT_CODES: Final[tuple[int, ...]]
 
-class EventCutter:
-    position_shift: int
-    at: int
+class EventCutter(Cutter[BinlogEvent]):
     def __init__(
         self,
         classes: dict[int, type[BinlogEvent]],
@@ -18,17 +17,4 @@ class EventCutter:
         variable: type[StatusVar],
     ) -> None: ...
     def set_codes(self, codes: frozenset[int], opened_size: int = 0) -> None: ...
-    def cut(
-        self,
-        data: bytes | bytearray,
-        at: int,
-        offset: int,
-        stop: int,
-        inner: int,
-        most: int,
-        checksum: bool,
-        verify: bool,
-        shift: int,
-        by_group: bool,
-    ) -> list[BinlogEvent]: ...
     def learn(self, event: BinlogEvent, body: bytes) -> None: ...

@@ -1,20 +1,16 @@
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Container, Sequence
+from typing import Any, TypeAlias, TypedDict
+
+from typing_extensions import Unpack
 
 from binlogio._kernel.column_values import Column
-from binlogio._kernel.event_scanner import EventScanner, GroupFilter, ImagePlan
+from binlogio._kernel.event_scanner import ChoosingCutter, Cutter, EventScanner, ImagePlan
 from binlogio._kernel.primitives import Characters, Memory
 from binlogio.events.table_map import TableMapEvent
 
 def json_texts(
     after: Column, before: Column | None, by_construct: Callable[[bytes, bytes | None], str]
 ) -> tuple[Memory, Memory]: ...
-
-class Presence:
-    present: Memory
-    present_offsets: Memory
-    validity: Memory
-    rows: int
 
 class SourceNumbers:
     values: Memory
@@ -33,20 +29,11 @@ class MetadataColumns:
     source: SourceColumns | None
     count: int
     pos: Memory
-    row: Memory
     timestamp: Memory
-    server_id: Memory
-    op: Memory
-    gtid_offsets: Memory
-    gtid: Memory
-    gtid_validity: Memory
-    last_committed: Memory
-    sequence_number: Memory
-    clock_validity: Memory
-    gtid_nulls: int
-    clock_nulls: int
 
-class Side(Presence):
+class Side:
+    validity: Memory
+    rows: int
     columns: list[Column]
 
 class Batch(MetadataColumns):
@@ -122,7 +109,9 @@ class ImageText:
         write: Callable[[bytes], object] | None = ...,
     ) -> tuple[bytes, int, int] | None: ...
 
-class ImageTexts(Presence):
+class ImageTexts:
+    validity: Memory
+    rows: int
     texts: Memory
     offsets: Memory
 
@@ -134,9 +123,7 @@ class MixedBatch(MetadataColumns):
     table: Memory
     table_offsets: Memory
     failed_event: int
-    failed_plan: int
     failed_in_images: bool
-    failed_pos: int
     sizes: list[int]
     def __init__(self, tables: Sequence[ImageText | None], sizes: Sequence[int] = ()) -> None: ...
     def fill(
@@ -151,36 +138,28 @@ class Exported:
     def address(self) -> int: ...
 
 def metadata_nodes(metadata: MetadataColumns, file: Node, update: Node) -> list[Node]: ...
-def presence_node(side: Presence, count: int) -> Node: ...
+def presence_node(side: Side | ImageTexts, count: int) -> Node: ...
 def text_node(offsets: Memory, data: Memory, count: int, validity: Memory | None = None, nulls: int = 0) -> Node: ...
-def column_node(column: Column, form: int) -> Node: ...
 def image_node(side: Side, count: int, forms: Sequence[int], zeros: Memory) -> Node: ...
 def repeated_text(text: bytes, count: int) -> tuple[Memory, Memory]: ...
 
 class MappedTable:
-    key: bytes
     schema: bytes
     table: bytes
     text: bytes
     event: TableMapEvent
-    images: ImagePlan | None
     pos: int
     def __init__(
         self, key: bytes, schema: bytes, table: bytes, full_name: bytes, text: bytes, event: TableMapEvent
     ) -> None: ...
 
 class KnownStatus:
-    key: bytes
     text: bytes
     def __init__(self, key: bytes, text: bytes, form: int, xid: int | None) -> None: ...
 
-class EventWalk:
+class EventWalk(Cutter[int]):  # `cut` returns a range
     count: int
-    at: int
-    position_shift: int
     payload_end: int
-    statement_ended: bool
-    starts_group: bool
     def describe(
         self,
         by_construct: Collection[int],
@@ -205,19 +184,6 @@ class EventWalk:
     def map_table(self, table_id: int, table: MappedTable) -> None: ...
     def end_statement(self) -> None: ...
     def mapped_table(self, table_id: int) -> MappedTable | None: ...
-    def cut(
-        self,
-        data: bytes | bytearray,
-        at: int,
-        offset: int,
-        stop: int,
-        inner: int,
-        most: int,
-        checksum: bool,
-        verify: bool,
-        shift: int,
-        by_group: bool,
-    ) -> range: ...
 
 class ParsedEvents(EventWalk):
     def __init__(
@@ -229,19 +195,22 @@ class ParsedEvents(EventWalk):
         ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,
     ) -> None: ...
 
+class LimitsAndFilter(TypedDict):
+    opened_size: int
+    max_records: int
+    max_bytes: int
+    pos: tuple[int, int]
+    timestamp: tuple[int, int]
+    server_ids: Container[int] | None
+    ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None
+
 class EventRecords(EventWalk):
     def __init__(
         self,
         *,
-        opened_size: int,
-        max_records: int,
-        max_bytes: int,
         type_names: Sequence[bytes],
-        pos: tuple[int, int],
-        timestamp: tuple[int, int],
-        server_ids: Container[int] | None,
-        ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,
         wants_table: Callable[[str | None, str | None], bool] | None,
+        **limits: Unpack[LimitsAndFilter],
     ) -> None: ...
     def append(self, values: Sequence[str | int | None]) -> None: ...
     def take(self) -> list[Node]: ...
@@ -251,15 +220,9 @@ class GroupRecords(EventWalk):
     def __init__(
         self,
         *,
-        opened_size: int,
-        max_records: int,
-        max_bytes: int,
         resolve: Callable[[MappedTable], ImagePlan | None],
-        pos: tuple[int, int],
-        timestamp: tuple[int, int],
-        server_ids: Container[int] | None,
-        ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None,
         wants_table: Callable[[str | None, str | None], bool] | None,
+        **limits: Unpack[LimitsAndFilter],
     ) -> None: ...
     def take(self) -> list[Node]: ...
     def begin(
@@ -285,7 +248,6 @@ InverseColumn: TypeAlias = tuple[
 class InverseRows:
     step: Any
     rows: int
-    events: int
     def __init__(
         self,
         step: object,
@@ -303,8 +265,7 @@ class InverseRows:
         spare_bits: bool = ...,
     ) -> None: ...
 
-class InverseGroups:
-    codes: tuple[int, ...]
+class InverseGroups(ChoosingCutter):
     in_statement: bool
     gtids: list[tuple[tuple[bytes, str] | tuple[int, int], int, int, bool]]
     found: list[InverseRows]
@@ -314,33 +275,12 @@ class InverseGroups:
     prefix: bytes
     first: int
     end: int
-    chosen: GroupFilter | None
-    inside: bool
-    position_shift: int
-    at: int
-    needs_data: bool
     def __init__(
         self,
         *,
         resolve: Callable[[bytes, int, bytes], InverseRows | None],
         accepts: Callable[[bytes], bool],
     ) -> None: ...
-    def set_codes(self, codes: Iterable[int]) -> None: ...
-    def forget_tables(self) -> None: ...
-    def cut(
-        self,
-        data: bytes | bytearray,
-        at: int,
-        offset: int,
-        stop: int,
-        inner: int,
-        most: int,
-        checksum: bool,
-        verify: bool,
-        shift: int,
-        by_group: bool = ...,
-        /,
-    ) -> list[bytes | memoryview]: ...
 
 class InverseSql:
     def __init__(

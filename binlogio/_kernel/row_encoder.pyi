@@ -61,8 +61,6 @@ class ArrowColumns:
 
 class RowsEncoder:
     row_count: int
-    failed_side: int
-    failed_column: int
     def __init__(
         self,
         buffer: EventBuffer,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Final
 
 from binlogio.columnar.batches.row_counts import RowCounter
 from binlogio.columnar.event_records import (
@@ -35,7 +35,7 @@ from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_LIMITS, ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio.schema.source import DefinitionSource
-from binlogio.selection.event_filter import EVERY_EVENT, AllExcept, EventFilter, Range
+from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.storage.compression import decompress_zstd
 from binlogio.values.charsets import UTF8, charset_of
 
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from binlogio._kernel.event_scanner import ImagePlan
-    from binlogio._kernel.python_events import EventCutter
-    from binlogio._kernel.row_decoder import EventWalk, KnownStatus, MappedTable
+    from binlogio._kernel.row_decoder import EventWalk, KnownStatus, LimitsAndFilter, MappedTable
     from binlogio.events import BinlogEvent
     from binlogio.format.framing import EventFrame, EventFramer
     from binlogio.format.splits import Split
@@ -267,17 +266,7 @@ class _GroupFiller:
             return None
 
 
-class _LimitsAndFilter(TypedDict):
-    opened_size: int
-    max_records: int
-    max_bytes: int
-    pos: tuple[int, int]
-    timestamp: tuple[int, int]
-    server_ids: frozenset[int] | AllExcept | None
-    ask_gtid: Callable[[str | None], tuple[bool, int, int]] | None
-
-
-def _limits_and_filter(where: EventFilter) -> _LimitsAndFilter:
+def _limits_and_filter(where: EventFilter) -> LimitsAndFilter:
     return {
         "opened_size": DEFAULT_LIMITS.opened_size,
         "max_records": MAX_RECORDS,
@@ -306,9 +295,7 @@ class WalkDecoder(Decoder):
             self._walk.describe(
                 _by_construct(context), lambda body: _mapped_table(body, context), _known_status(context)
             )
-        framer.cut_events(
-            cast("EventCutter", self._walk), stop, _MOST_EVENTS, by_group=by_group
-        )  # EventWalk has the same `cut` method
+        framer.cut_events(self._walk, stop, _MOST_EVENTS, by_group=by_group)
         return []
 
     def decode(self, frame: EventFrame) -> Iterator[BinlogEvent]:

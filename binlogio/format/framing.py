@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from binlogio.constants import (
     BIG_EVENT_SIZE,
@@ -39,37 +39,8 @@ from binlogio.frozen import dataclass
 from binlogio.options import Limits
 
 if TYPE_CHECKING:
-    from binlogio._kernel.event_scanner import GroupFilter
+    from binlogio._kernel.event_scanner import Cutter, GroupFilter
 _Cut = TypeVar("_Cut")
-
-
-class Cutter(Protocol[_Cut]):
-    """Consumes events of a buffer: the kernel's `EventCutter` and `EventTexts`."""
-
-    @property
-    def at(self) -> int:
-        """The index in the buffer after the last event that was consumed."""
-
-    @property
-    def position_shift(self) -> int:
-        """The difference between the log_pos of the last event and the offset of its end, modulo 2**32."""
-
-    def cut(
-        self,
-        data: bytes | bytearray,
-        at: int,
-        offset: int,
-        stop: int,
-        inner: int,
-        most: int,
-        checksum: bool,  # noqa: FBT001
-        verify: bool,  # noqa: FBT001
-        shift: int,
-        by_group: bool,  # noqa: FBT001
-        /,
-    ) -> list[_Cut]:
-        """Return the results for the events from index `at` of the buffer on."""
-
 
 _START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller START_EVENT_V3 has a header of 3.23
 _FIRST_TYPES: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3, EventType.ROTATE_EVENT)
