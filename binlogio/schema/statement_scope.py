@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from binlogio.schema.ddl.catalogue import TableName
     from binlogio.schema.ddl.server_defaults import ServerDefaults
-    from binlogio.schema.ddl.tokens import Name
 
 TABLES: Final = "tables"
 DATABASE: Final = "database"
@@ -175,8 +174,6 @@ def _definition(words: Words, verb: str, schema: str) -> StatementScope:
             words.take()
         return StatementScope(TABLES, (_table(words, schema),))
     if kind in _ROUTINES:
-        words.accept("BODY")
-        _skip_exists(words)
         name = words.table_name()
         schedules = kind == "EVENT" and verb != "DROP" and not _is_disabled(words)
         schemas = (schema if name[0] is None else name[0],)
@@ -217,27 +214,15 @@ def _of_tables(words: Words, verb: str, kind: str, schema: str, *, creates: bool
         found = []
         while True:
             found.append(_table(words, schema))
-            _skip_wait(words)
+            words.skip_wait()
             words.expect("TO")
             found.append(_table(words, schema))
             if not words.accept(","):
                 return StatementScope(TABLES, tuple(found))
     found = [_table(words, schema)]
     if kind != "VIEW":
-        found += ((schema if of is None else of, name) for of, name in also_altered(words))
+        found += ((schema if of is None else of, name) for of, name in words.also_altered())
     return StatementScope(TABLES, tuple(found))
-
-
-def also_altered(words: Words) -> Iterable[Name]:
-    """Yield the other tables of an ALTER TABLE: the new name in RENAME, the table in EXCHANGE PARTITION."""
-    while not words.ended:
-        is_renamed = words.accept("RENAME") and words.next.upper not in ("COLUMN", "INDEX", "KEY")
-        if is_renamed:
-            words.accept_any("TO", "AS", "=")
-        if is_renamed or words.accept("WITH", "TABLE"):
-            yield words.table_name()
-        elif not words.ended:
-            words.skip_one()
 
 
 def _changed_table(words: Words, verb: str, schema: str) -> TableName:  # noqa: RET503 - `refuse` raises
@@ -278,23 +263,11 @@ def _list(words: Words, schema: str) -> Iterable[TableName]:
         yield _table(words, schema)
 
 
-def _skip_exists(words: Words) -> None:
-    words.accept("IF", "NOT", "EXISTS")
-    words.accept("IF", "EXISTS")
-
-
-def _skip_wait(words: Words) -> None:
-    if words.accept("WAIT"):
-        words.number()
-    words.accept("NOWAIT")
-
-
 def schema_place(words: Words) -> Token | None:
     """Return the token with the schema of CREATE, ALTER or DROP DATABASE.
 
     Returns None for the default database (ALTER DATABASE CHARACTER SET ...).
     """
-    _skip_exists(words)
     options = ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ", "COMMENT")
     if words.next.kind == "word" and words.next.upper in options:
         after = words.tokens[words.at + 1 : words.at + 2]
@@ -345,10 +318,10 @@ def _database_place(words: Words) -> int | None:
     at = Words(words.tokens, words.sql_mode)
     if not at.accept_any("CREATE", "ALTER", "DROP"):
         return None
-    at.accept("OR", "REPLACE")
-    if not at.accept_any("DATABASE", "SCHEMA") or schema_place(at) is None:
-        return None
-    return at.at - 1
+    with suppress(UnsupportedFeature):
+        if at.object_kind() == "DATABASE" and schema_place(at) is not None:
+            return at.at - 1
+    return None
 
 
 def _refuse_other_spellings(names: Iterable[str], schemas: Mapping[str, str]) -> None:

@@ -9,13 +9,14 @@ All other statements are `OtherStatement`; DDL is parsed by `binlogio.schema.ddl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL
-from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, Words, tokenize
+from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL, ServerDefaults
+from binlogio.schema.ddl.tokens import MODE_ANSI_QUOTES, Token, Words, iter_tokens, tokenize
 from binlogio.schema.statement_scope import leading_words
 
 
@@ -151,6 +152,25 @@ def _without_parentheses(words: Words) -> Words:
     while words.accept("("):
         pass
     return words
+
+
+def split_statements(sql: str, server: ServerDefaults = NEWEST_MYSQL) -> Iterator[tuple[list[Token], str]]:
+    """Yield the tokens and the text of each statement; semicolons separate statements.
+
+    Raises:
+        UnsupportedFeature: a quote or a comment does not end.
+    """
+    statement: list[Token] = []
+    start = 0
+    for token in iter_tokens(sql, server):
+        if token.kind == "symbol" and token.text == ";":
+            if statement:
+                yield statement, sql[start : token.start]
+            statement, start = [], token.end
+        else:
+            statement.append(token)
+    if statement:
+        yield statement, sql[start:]
 
 
 def asks_for_client_file(sql: bytes) -> bool:

@@ -29,7 +29,15 @@ from binlogio.schema import ColumnDefinition, TableDefinition, parse_create_tabl
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
 from binlogio.schema.ddl.tokens import Words, tokenize
 from binlogio.schema.statement_scope import leading_words
-from binlogio.schema.statements import Begin, Commit, Rollback, RollbackTo, SavepointStatement, recognize
+from binlogio.schema.statements import (
+    Begin,
+    Commit,
+    Rollback,
+    RollbackTo,
+    SavepointStatement,
+    recognize,
+    split_statements,
+)
 from binlogio.writer.rules.known_objects import KnownObjects, Trigger
 from binlogio.writer.rules.logging_format import decide_logging_format, row_cache
 from binlogio.writer.rules.statement import Delete, Insert, Statement, Update, facts_of
@@ -43,7 +51,6 @@ from binlogio.writer.rules.statement_facts import (
     TableAccess,
 )
 from binlogio.writer.rules.statement_text import facts_from_sql
-from binlogio.writer.rules.statement_words import split_statements
 from binlogio.writer.writer import BinlogWriter
 
 if TYPE_CHECKING:
@@ -147,9 +154,9 @@ def steps_of_sql(text: str) -> list[str]:
     """Return the statements of a text.
 
     Raises:
-        UnsupportedFeature: it cannot be split into tokens.
+        UnsupportedFeature: a quote or a comment does not end.
     """
-    return split_statements(text)
+    return [raw.strip() for _, raw in split_statements(text)]
 
 
 def explain(

@@ -482,3 +482,28 @@ def test_any_text_gives_facts_or_a_refusal(text: str) -> None:
     except UnsupportedFeature:
         return
     assert isinstance(found, StatementFacts)
+
+
+@pytest.mark.parametrize("blank", ["\n\t", " /* why */ ", " -- why\n", " # `why\n", "/**/", " /*!50001 */ "], ids=repr)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT IGNORE INTO t1 SELECT a , @@hostname FROM `t2` LIMIT 1",
+        "REPLACE DELAYED INTO w . n1 VALUES ( UUID() )",
+        "/*!50001 DELETE */ LOW_PRIORITY FROM t1 LIMIT 1",
+        "CREATE TABLE new ( a INT ) IGNORE SELECT a FROM t1",
+        "DROP TABLE IF EXISTS tm , x . t1 , gone",
+        "CREATE INDEX i ON tm ( a )",
+        "TRUNCATE TABLE tm",
+        "ALTER TABLE tm ADD c INT",
+        "CREATE TABLE IF NOT EXISTS tm ( a INT )",
+        "LOAD DATA INFILE 'f' REPLACE INTO TABLE n1 SET b = RAND()",
+        "EXECUTE `p`",
+    ],
+)
+def test_facts_do_not_depend_on_comments(sql: str, blank: str) -> None:
+    """The words are those of the server."""
+    objects = {"temporary_tables": TEMPORARY, "prepared": {"P": "UPDATE t1 SET b = 1 LIMIT 1"}}
+    spelt = blank + sql.replace(" ", blank) if "/*" not in sql else blank + sql
+
+    assert facts(spelt, **objects) == facts(sql, **objects)

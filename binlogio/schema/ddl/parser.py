@@ -197,11 +197,11 @@ def _body(words: Words) -> tree.TableBody | tree.Like | tree.FromSelect:
 def _alter_table(head: _StatementHead) -> tree.Ddl:
     words = head.words
     table = words.table_name()
-    _skip_wait(words)
+    words.skip_wait()
     start = words.copy()
     clauses = head.part(read_clauses)
     if isinstance(clauses, Unparsed):
-        new_names = tuple(_given_names(start))
+        new_names = tuple(start.also_altered())
     else:
         new_names = () if clauses.name is None else (clauses.name,)
     return tree.AlterTable(
@@ -213,35 +213,16 @@ def _alter_table(head: _StatementHead) -> tree.Ddl:
     )
 
 
-def _given_names(words: Words) -> Iterator[Name]:
-    """Yield the names that an ALTER TABLE gives to the table or a partition, or takes from another table."""
-    while not words.ended:
-        is_name = words.accept("TO", "TABLE") or words.accept("CONVERT", "TABLE")
-        if words.accept("RENAME") and not any(words.sees(word) for word in ("COLUMN", "INDEX", "KEY")):
-            words.accept_any("TO", "AS", "=")
-            is_name = True
-        if is_name:
-            yield words.table_name()
-        elif not words.ended:
-            words.take()
-
-
 def _rename_table(head: _StatementHead) -> tree.Ddl:
     words = head.expect_whole()
     renames = []
     while True:
         old = words.table_name()
-        _skip_wait(words)
+        words.skip_wait()
         words.expect("TO")
         renames.append((old, words.table_name()))
         if not words.accept(","):
             return tree.RenameTables(tuple(renames))
-
-
-def _skip_wait(words: Words) -> None:
-    if words.accept("WAIT"):
-        words.number()
-    words.accept("NOWAIT")
 
 
 def _drop_table(head: _StatementHead) -> tree.Ddl:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import Final, NoReturn
 
@@ -283,6 +284,8 @@ class Words:
                 if self.accept("("):
                     self.expect(")")
         kind = self.take().upper
+        if kind == "PACKAGE":
+            self.accept("BODY")
         if not self.accept("IF", "EXISTS"):
             self.accept("IF", "NOT", "EXISTS")
         return _SAME_OBJECT.get(kind, kind)
@@ -340,6 +343,24 @@ class Words:
         if self.next.kind != "number" or not self.next.text.isascii() or not self.next.text.isdigit():
             self.refuse("a number")
         return int(self.take().text[:20])
+
+    def skip_wait(self) -> None:
+        """Move after WAIT or NOWAIT (MariaDB)."""
+        if self.accept("WAIT"):
+            self.number()
+        self.accept("NOWAIT")
+
+    def also_altered(self) -> Iterator[Name]:
+        """Yield the other tables of an ALTER TABLE: new names, and tables that become a partition or were one."""
+        while not self.ended:
+            is_renamed = self.accept("RENAME") and self.next.upper not in ("COLUMN", "INDEX", "KEY")
+            if is_renamed:
+                self.accept_any("TO", "AS", "=")
+            if is_renamed or any(self.accept(word, "TABLE") for word in ("WITH", "TO", "CONVERT")):
+                yield self.table_name()
+            elif not self.ended:
+                with suppress(UnsupportedFeature):  # the rest of the statement cannot be read
+                    self.skip_one()
 
     def skip_group(self) -> None:
         """Move after the closing parenthesis of those that open here."""

@@ -16,12 +16,14 @@ sql/sql_update.cc.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import UnsupportedFeature
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
+from binlogio.schema.ddl.tokens import Words
+from binlogio.schema.statement_scope import leading_words, scope_of
 from binlogio.writer.rules.engines import INNODB, engine_named
 from binlogio.writer.rules.known_objects import KnownObjects, Names, uses_of
 from binlogio.writer.rules.statement_facts import StatementFacts, StatementKind, TableAccess
@@ -45,7 +47,7 @@ _READS: Final = frozenset(
 # A 9.7.4 server never logs them; most of them commit.
 _NEVER_LOGGED: Final = frozenset("CHECK CACHE RESET CHANGE PURGE STOP INSTALL UNINSTALL".split())
 _PARSED_READS: Final = frozenset(("SELECT", "TABLE", "DO"))
-_EXECUTE: Final = re.compile(r"\s*EXECUTE\s+`?([^\s`;]+)`?", re.IGNORECASE)
+_WITH_ROWS: Final = ("TABLE", "INDEX")
 NOT_STATEMENTS: Final = frozenset("BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE XA LOCK UNLOCK".split())
 
 
@@ -85,16 +87,17 @@ def executed_sql(sql: str, objects: KnownObjects | None) -> str:
     Raises:
         UnsupportedFeature: the prepared statement is not declared, or has parameters.
     """
-    name = _EXECUTE.match(sql)
-    if name is None:
+    words = leading_words(sql, NEWEST_MYSQL, 0, 2)
+    if not words.accept("EXECUTE"):
         return sql
+    name = words.next.text
     prepared = {} if objects is None else {key.casefold(): text for key, text in objects.prepared.items()}
-    text = prepared.get(name[1].casefold())
+    text = prepared.get(name.casefold())
     if text is None:
         raise UnsupportedFeature(
             "the prepared statement is not declared",
             field="prepared",
-            found=name[1],
+            found=name,
             hint="declare its text in `KnownObjects.prepared`, or give the text instead of EXECUTE",
         )
     if "?" in read_words(text).texts:
@@ -194,42 +197,30 @@ def _tables_of_ddl(words: StatementWords, known: Names) -> Iterator[TableAccess]
 
     Other tables do not affect the log. Unknown tables of DROP TABLE are included, because the server logs them.
     """
-    drops = words.words[:2] in (("DROP", "TABLE"), ("DROP", "TABLES"))
-    keyword = "ON" if "INDEX" in words.words[:3] else words.verb if words.verb == "TRUNCATE" else "TABLE"
-    keyword = words.words[1] if drops else keyword
-    if words.verb not in ("ALTER", "CREATE", "DROP", "TRUNCATE") or keyword not in words.words:
+    empties = words.verb == "TRUNCATE"
+    try:
+        at = Words(list(words.tokens), at=1)
+        if not empties and (words.verb not in ("ALTER", "CREATE", "DROP") or at.object_kind() not in _WITH_ROWS):
+            return
+        names = scope_of(at, known.schema).tables
+    except UnsupportedFeature:
         return
-    start = words.words.index(keyword) + 1
-    start += words.words[start : start + 1] == ("TABLE",)
-    start += 2 * (words.words[start : start + 2] == ("IF", "EXISTS"))
-    while (name := _name_at(words, start)) is not None:
-        if known.is_temporary(*name) or ((drops or words.verb == "TRUNCATE") and known.is_defined(*name)):
-            found = known.access(*name, write=True)
+    drops = words.verb == "DROP" and "INDEX" not in words.words[:3]
+    for schema, name in names if drops else names[:1]:
+        if known.is_temporary(schema, name) or ((drops or empties) and known.is_defined(schema, name)):
+            found = known.access(schema, name, write=True)
             if found is not None:
                 yield found
         elif drops:
-            yield TableAccess(schema=name[0] or known.schema, name=name[1], write=True, is_missing=True)
-        start += 4 if name[0] else 2
-        if not drops or words.words[start - 1 : start] != (",",):
-            return
-
-
-def _name_at(words: StatementWords, start: int) -> tuple[str, str] | None:
-    """Return schema and name of the table whose name begins at word `start`."""
-    names = words.texts[start : start + 3]
-    if not names:
-        return None
-    return (names[0], names[2]) if names[1:2] == (".",) and len(names) == 3 else ("", names[0])
+            yield TableAccess(schema=schema, name=name, write=True, is_missing=True)
 
 
 def _loaded_table(words: StatementWords, known: Names) -> TableAccess:
-    for index in range(len(words.words) - 2):
-        if words.words[index : index + 2] == ("INTO", "TABLE"):
-            name = _name_at(words, index + 2)
-            found = None if name is None else known.access(*name, write=True)
-            if found is not None:
-                return found
-    raise UnsupportedFeature("LOAD DATA names no table", field="sql")
+    schema, name = scope_of(Words(list(words.tokens)), known.schema).tables[0]
+    found = known.access(schema, name, write=True)
+    if found is None:
+        raise UnsupportedFeature("LOAD DATA loads a table that is not logged", field="sql", found=name)
+    return found
 
 
 def _temporary(tree: exp.Expr, kind: StatementKind, known: Names) -> Iterator[TableAccess]:

@@ -15,17 +15,14 @@ warning 1592 (the manual lists fewer of both); recordings of it, group h.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from binlogio.errors import UnsupportedFeature
+from binlogio.schema.ddl.tokens import Token, iter_tokens
 from binlogio.writer.rules.unsafe import UnsafeReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from sqlglot.tokenizer_core import Token
 
 # Other functions may also give another value on a replica, but the server does not warn of them (CONNECTION_ID, NOW and
 # LAST_INSERT_ID are logged with the statement).
@@ -112,11 +109,6 @@ _MODIFIERS: Final = frozenset(("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUIC
 # Words in front of a table name that may be followed by a list of columns.
 _BEFORE_TABLE_NAME: Final = frozenset(("INTO", "TABLE", "INSERT", "REPLACE", "IGNORE"))
 _VERBS_AFTER_WITH: Final = frozenset(("SELECT", "UPDATE", "DELETE", "TABLE"))
-_QUOTED: Final = frozenset(("IDENTIFIER", "STRING", "NATIONAL_STRING", "HEX_STRING", "BIT_STRING", "HINT"))
-# sqlglot reads the rest of a statement that begins with REPLACE, CALL and the like as one text, unless a token precedes
-# it.
-_BEFORE: Final = "+ "
-_EXECUTED_COMMENT: Final = re.compile(r"/\*!\d{0,6}(.*?)\*/", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +118,7 @@ class StatementWords:
     Args:
         words: all words in capital letters; quoted ones are empty.
         texts: all words unchanged, without quotes.
+        tokens: all words, with their places in the text.
         verb: the first word, or the one after the WITH clause.
         is_ignore: it has IGNORE, so that invalid rows are skipped.
         names_tables: a DELETE that names its tables before FROM or after USING, as one of several tables does.
@@ -137,6 +130,7 @@ class StatementWords:
 
     words: tuple[str, ...]
     texts: tuple[str, ...]
+    tokens: tuple[Token, ...]
     verb: str
     is_ignore: bool = False
     names_tables: bool = False
@@ -154,41 +148,21 @@ def read_words(sql: str) -> StatementWords:
     """Return the words of a statement.
 
     Raises:
-        UnsupportedFeature: sqlglot cannot split the text into tokens.
+        UnsupportedFeature: a quote or a comment does not end.
     """
-    text = _BEFORE + (_EXECUTED_COMMENT.sub(r" \1 ", sql) if "/*!" in sql else sql)
-    tokens = _tokenize(text)[1:]
-    words = tuple("" if token.token_type.name in _QUOTED else token.text.upper() for token in tokens)
+    tokens: list[Token] = []
+    for token in iter_tokens(sql):
+        if token.upper == "@" and tokens and tokens[-1].upper == "@" and tokens[-1].end == token.start:
+            tokens[-1] = Token("symbol", "@@", "@@", tokens[-1].start, token.end)
+        else:
+            tokens.append(token)
+    words = tuple(token.upper for token in tokens)
     verb = _verb_index(words)
-    found = StatementWords(words=words, texts=tuple(token.text for token in tokens), verb=words[verb] if words else "")
+    texts = tuple(token.text for token in tokens)
+    found = StatementWords(words=words, texts=texts, tokens=tuple(tokens), verb=words[verb] if words else "")
     calls = calls_of(words)
     unsafe = frozenset(_unsafe(found, calls))
-    return _without_modifiers(replace(found, calls=calls, unsafe=unsafe), text, tokens, verb)
-
-
-def split_statements(sql: str) -> list[str]:
-    """Return the statements of a text, which are separated by semicolons; the semicolons are not included.
-
-    Raises:
-        UnsupportedFeature: sqlglot cannot split the text into tokens.
-    """
-    text = _BEFORE + sql
-    ends = [token.start for token in _tokenize(text) if token.token_type.name == "SEMICOLON"]
-    starts = [len(_BEFORE), *(end + 1 for end in ends)]
-    parts = (text[start:end].strip() for start, end in zip(starts, [*ends, len(text)], strict=True))
-    return [part for part in parts if part]
-
-
-def _tokenize(text: str) -> list[Token]:
-    from sqlglot.dialects.mysql import MySQL  # noqa: PLC0415 - slow to import
-    from sqlglot.errors import TokenError  # noqa: PLC0415
-
-    try:
-        return MySQL().tokenize(text)
-    except TokenError as exc:
-        raise UnsupportedFeature(
-            "sqlglot cannot split the text into tokens", field="sql", found=repr(text[len(_BEFORE) :][:80])
-        ) from exc
+    return _without_modifiers(replace(found, calls=calls, unsafe=unsafe), sql, verb)
 
 
 def _verb_index(words: Sequence[str]) -> int:
@@ -238,7 +212,7 @@ def _is_logged(found: StatementWords, index: int) -> bool:
     return any(text.lower() in LOGGED_VARIABLES for text in found.texts[name : name + 1])
 
 
-def _without_modifiers(found: StatementWords, text: str, tokens: Sequence[Token], verb: int) -> StatementWords:
+def _without_modifiers(found: StatementWords, text: str, verb: int) -> StatementWords:
     """Return the words with `sql`, and with the meaning of the modifiers."""
     edits = dict(_edits_of_variables(found.words))
     ignore, is_delayed, is_replace = False, False, found.verb == "REPLACE"
@@ -270,7 +244,7 @@ def _without_modifiers(found: StatementWords, text: str, tokens: Sequence[Token]
         names_tables=names_tables,
         is_replace=is_replace,
         unsafe=unsafe,
-        sql=_edited(text, tokens, edits),
+        sql=_edited(text, found.tokens, edits),
     )
 
 
@@ -307,9 +281,9 @@ def _before_select(words: Sequence[str]) -> int | None:
 
 
 def _edited(text: str, tokens: Sequence[Token], edits: dict[int, str]) -> str:
-    parts, end = [], len(_BEFORE)
-    for index in sorted(edits):
-        token = tokens[index]
-        parts += [text[end : token.start], edits[index]]
-        end = token.end + 1
-    return "".join((*parts, text[end:]))
+    """Return a text without comments, in which some words are replaced."""
+    parts, end = [], 0
+    for index, token in enumerate(tokens):
+        parts += [" " * (token.start > end), edits.get(index, text[token.start : token.end])]
+        end = token.end
+    return "".join(parts)

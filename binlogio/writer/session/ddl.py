@@ -30,7 +30,7 @@ from binlogio.schema.collations import BINARY, charset_of_collation
 from binlogio.schema.ddl.server_defaults import NEWEST_MARIADB, NEWEST_MYSQL
 from binlogio.schema.definition import NON_TRANSACTIONAL_ENGINES
 from binlogio.schema.identifiers import backticked, table_name
-from binlogio.schema.statement_scope import also_altered, leading_words, schema_place
+from binlogio.schema.statement_scope import leading_words, schema_place
 from binlogio.writer.query_events import (
     collation_vars,
     flags_of,
@@ -166,7 +166,7 @@ class DdlText:
             while words.accept_any(",", "TO"):
                 yield words.table_name()[0] or ""
         if self.verb == "ALTER" and self.kind in ("TABLE", "EVENT"):
-            for name in also_altered(words):
+            for name in words.also_altered():
                 yield name[0] or ""
 
 

@@ -14,9 +14,9 @@ from binlogio.schema.ddl.catalogue import Catalogue
 from binlogio.schema.ddl.parser import parse_ddl, parse_table
 from binlogio.schema.ddl.server_defaults import ServerDefaults
 from binlogio.schema.ddl.statements import follow_ddl
-from binlogio.schema.ddl.tokens import iter_tokens
 from binlogio.schema.ddl.tree import CreateTable
 from binlogio.schema.given import read_text_file
+from binlogio.schema.statements import split_statements
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from binlogio.schema.ddl.foreign_keys import Reference
     from binlogio.schema.ddl.parsed_table import ParsedTable
-    from binlogio.schema.ddl.tokens import Token
     from binlogio.schema.types import Vendor
 
 _COMMENTS: Final = re.compile(r"(?:\s+|--[ \t][^\n]*(?:\n|$)|--(?:\n|$)|#[^\n]*(?:\n|$)|/\*(?![!M]).*?\*/)*", re.DOTALL)
@@ -73,7 +72,7 @@ class ScriptTables:
         found, schema = [], ""
         try:
             sql = read_text_file(path).decode("utf-8-sig")
-            for statement, raw in _statements(sql, self._server):
+            for statement, raw in split_statements(sql, self._server):
                 text = _COMMENTS.sub("", raw, 1).strip()
                 verb = statement[0].upper
                 if verb == "USE" and len(statement) == 2:
@@ -151,21 +150,6 @@ def row_from_json(
     if is_whole and len(found) < len(table.columns):
         return {**{column.name: None for column in table.columns if column.nullable}, **found}
     return found
-
-
-def _statements(sql: str, server: ServerDefaults) -> Iterable[tuple[list[Token], str]]:
-    """Yield the tokens and the text of each statement; semicolons separate statements."""
-    statement: list[Token] = []
-    start = 0
-    for token in iter_tokens(sql, server):
-        if token.kind == "symbol" and token.text == ";":
-            if statement:
-                yield statement, sql[start : token.start]
-            statement, start = [], token.end
-        elif token.kind != "end":
-            statement.append(token)
-    if statement:
-        yield statement, sql[start:]
 
 
 def _unique_keys(table: ParsedTable, primary_key: Collection[str]) -> Iterable[KeyDefinition]:
