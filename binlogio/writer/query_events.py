@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from binlogio.constants import EventType, HeaderFlag, QueryStatus
@@ -25,21 +26,22 @@ from binlogio.errors import BinlogFormatError
 from binlogio.events.base import EventHeader
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.query import AutoIncrement, QueryEvent, SessionCharset, StatusVar
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
+from binlogio.schema.ddl.tokens import Words, iter_tokens
 from binlogio.writer.server_format import DEFAULT_SERVER_FORMAT, DEFAULT_SQL_MODE, UTF8MB4_0900_AI_CI, ServerFormat
 
 CATALOG: Final = "std"
 MAX_UPDATED_SCHEMAS: Final = 16
 
-_BYTES_NAME: Final = rb"(?:`(?:[^`]|``)+`|[^\s.`(;,]+)"
+_SPACE: Final = r"(?:\s|/\*(?!M?!)(?:[^*]|\*(?!/))*\*/|--\s[^\n]*\n|#[^\n]*\n)*"
+_NAME: Final = r"(?:`(?:[^`]|``)+`|[^\s.`(;,/*#-]+)"
 _ROW_CHANGING: Final = re.compile(
-    rb"\s*(?:(?:REPLACE|UPDATE|DELETE)\b|INSERT\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE|INTO)\s+)*"
-    rb"%b(?:\s*\.\s*%b)?\s*(?:PARTITION\s*\([^)]*\)\s*)?(?:\([^)]*\)\s*)?(?:VALUES?|SET)\b)"
-    % (_BYTES_NAME, _BYTES_NAME),
+    rf"{_SPACE}(?:(?:REPLACE|UPDATE|DELETE)\b|INSERT\b{_SPACE}"
+    rf"(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE|INTO)\b{_SPACE})*{_NAME}(?:{_SPACE}\.{_SPACE}{_NAME})?{_SPACE}"
+    rf"(?:PARTITION{_SPACE}\([^)]*\){_SPACE})?(?:\([^)]*\){_SPACE})?(?:VALUES?|SET)\b)".encode(),
     re.IGNORECASE,
 )
-_FILE_NAME: Final = re.compile(
-    rb"\s*LOAD\s+(?:DATA|XML)((?:[^']*?'(?:[^'\\]|\\.|'')*')[^']*?\bINTO\b)", re.IGNORECASE | re.DOTALL
-)
+_LOAD_HEAD: Final = 16  # the most words of LOAD DATA up to INTO
 _DEFAULT_COLLATION_VAR: Final = StatusVar(QueryStatus.DEFAULT_COLLATION_FOR_UTF8MB4, UTF8MB4_0900_AI_CI)
 
 
@@ -158,8 +160,18 @@ def statement_event(context: QueryContext, sql: bytes, *, error_code: int = 0) -
 def load_event(
     query: QueryEvent, file_id: int, duplicates: int, database_collation: int | None = None
 ) -> ExecuteLoadQueryEvent:
-    """Return LOAD DATA of a file in the log: `query`, and the part of its text that a replica replaces."""
-    place = _FILE_NAME.match(query.sql)
+    """Return LOAD DATA of a file in the log: `query`, and the part of its text that a replica replaces.
+
+    Raises:
+        UnsupportedFeature: its text is no LOAD DATA.
+    """
+    sql_mode = query.status(QueryStatus.SQL_MODE)
+    tokens = iter_tokens(query.sql.decode("latin-1"), NEWEST_MYSQL, sql_mode)  # the places are those of the bytes
+    words = Words(list(islice(tokens, _LOAD_HEAD)))
+    words.expect("LOAD")
+    start = words.take().end  # of DATA or XML
+    while not words.accept("INTO"):
+        words.take()
     variables = list(query.status_vars)
     if database_collation is not None:
         at = [variable.code for variable in variables].index(QueryStatus.CHARSET) + 1
@@ -169,8 +181,8 @@ def load_event(
         exec_time=query.exec_time,
         error_code=query.error_code,
         file_id=file_id,
-        file_name_start=place.start(1) if place is not None else 0,
-        file_name_end=place.end(1) if place is not None else 0,
+        file_name_start=start,
+        file_name_end=words.tokens[words.at - 1].end,
         duplicates=duplicates,
         status_vars=tuple(variables),
         schema=query.schema,

@@ -74,6 +74,35 @@ def test_loaded_files_are_as_a_real_server_writes_them(number: int, block_size: 
     assert list(map(_same_but_time, ours)) == list(map(_same_but_time, theirs))
 
 
+@pytest.mark.parametrize(
+    ("sql", "place"),
+    [
+        ("/* \u00e4 */ LOAD DATA INFILE '\u00e4\\'INTO' REPLACE INTO TABLE n", " INFILE '\u00e4\\'INTO' REPLACE INTO"),
+        ('-- why\nload/**/data local infile "x" into table n', ' local infile "x" into'),
+        ("INSERT INTO n VALUES (1)", None),
+        ("LOAD DATA INFILE 'x", None),
+    ],
+)
+def test_replica_replaces_the_name_of_the_file_alone(sql: str, place: str | None) -> None:
+    """Comments may precede the statement; other statements are refused, and nothing of the file is logged."""
+    storage = MemoryStorage()
+    facts = StatementFacts(kind=StatementKind.LOAD_DATA, tables=(table_access(N, write=True),))
+    load = Statement(sql, [Insert(N, [(2, "x")])], facts=facts, loaded_file=LoadedFile(b"2\tx\n"))
+
+    with writer(storage) as log, log.session("shop") as session:
+        if place is None:
+            with pytest.raises(UnsupportedFeature):
+                session.execute(load)
+        else:
+            session.execute(load)
+    found: list[Any] = [
+        one for one in events_of(storage) if isinstance(one, (BeginLoadQueryEvent, ExecuteLoadQueryEvent))
+    ]
+
+    assert [one.sql[one.file_name_start : one.file_name_end].decode() for one in found[1:]] == [place][: len(found[1:])]
+    assert len(found) == (0 if place is None else 2)
+
+
 def test_a_loaded_file_in_a_transaction_is_where_the_server_puts_it() -> None:
     """Its blocks in a group of the statement cache, its statement in the transaction."""
     storage = MemoryStorage()

@@ -22,7 +22,7 @@ from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.values.enum_set import EnumValue, SetValue
 from binlogio.writer import BinlogWriter, Delete, Insert, Statement, Update
-from binlogio.writer.query_events import QueryContext
+from binlogio.writer.query_events import QueryContext, statement_event
 from binlogio.writer.session.ddl import ddl_event
 from column_cases import ALL_ROWS, ALL_TYPES
 from corpus import FIXTURES, frames_of
@@ -145,6 +145,26 @@ def test_ddl_has_the_status_variables_of_a_real_server() -> None:
         assert ours.status_vars == real.status_vars, real.sql
         assert (ours.schema, ours.header.flags) == (real.schema, real.header.flags), real.sql
     assert compared >= 25
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("INSERT INTO t VALUES (1)", True),
+        ("/* app */ -- why\n#\nINSERT IGNORE INTO `a`.`b` (c) SET d = 1", True),
+        ("/* app */\nDELETE FROM t", True),
+        ("INSERT/**/LOW_PRIORITY/*a*//*b*/INTO/**/a/**/./**/b/**/PARTITION (p)/**/(c)/**/VALUES (1)", True),
+        ("INSERT" + "/**/" * 5_000, False),  # in no time
+        ("INSERT a" + "-- \n" * 5_000 + "x", False),
+        ("INSERT INTO t SELECT 1", False),
+        ("/* UPDATE */ SELECT f()", False),
+    ],
+)
+def test_statement_that_changes_rows_itself_has_its_variable(sql: str, expected: bool) -> None:
+    """Also after a comment."""
+    context = QueryContext(thread_id=1, schema="d", timestamp=0, server_id=1)
+
+    assert (statement_event(context, sql.encode()).status(QueryStatus.UNNAMED_21) is not None) is expected
 
 
 @pytest.mark.parametrize("checksum", ["CRC32", "NONE"])

@@ -326,6 +326,12 @@ def _log_file(
 ) -> None:
     """Log a LOAD DATA: its file in the cache of the table's kind, its text in that of the decision (D10)."""
     file_id = connection.next_file_id()
+    load = load_event(
+        statement_event(context, statement.sql_bytes, error_code=statement.error),
+        file_id,
+        _DUPLICATES[file.on_duplicate],
+        file.database_collation,
+    )
     blocks = [file.data[at : at + file.block_size] for at in range(0, len(file.data), file.block_size)] or [b""]
     events: list[Any] = [BeginLoadQueryEvent(file_id=file_id, block=blocks[0], header=context.header())]
     events += [AppendBlockEvent(file_id=file_id, block=block, header=context.header()) for block in blocks[1:]]
@@ -333,12 +339,6 @@ def _log_file(
     file_cache = connection.caches.transaction if is_transactional else connection.caches.statement
     connection.caches.add(file_cache, [connection.builder.encode(event) for event in events], context)
     file_cache.has_statements = True
-    load = load_event(
-        statement_event(context, statement.sql_bytes, error_code=statement.error),
-        file_id,
-        _DUPLICATES[file.on_duplicate],
-        file.database_collation,
-    )
     connection.caches.add(cache, (connection.builder.encode(load),), context)
 
 
