@@ -21,6 +21,7 @@ from binlogio.options import Position
 from binlogio.selection.event_filter import has_gtid
 from binlogio.series.progress import LogProgress
 from binlogio.storage.index_file import is_before
+from binlogio.storage.stored_json import DAMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,7 +102,7 @@ def stored_source(file: str, log: str | None) -> str:
     """Return the source of a position that an earlier version stored, which kept one position for all sources."""
     try:
         identity = None if log is None else KeptLog.from_json(json.loads(log)).identity
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except DAMAGES:
         return UNKNOWN_SOURCE  # damaged: an error where it is read
     return STREAM_SOURCE if file.startswith("<") else source_name(identity)
 

@@ -176,7 +176,7 @@ class CataloguedLog:
         """Parse what `to_json` returned.
 
         Raises:
-            ValueError, KeyError, TypeError, BinlogError: it is something else.
+            ValueError, KeyError, TypeError, OverflowError, BinlogError: it is something else.
         """
         given: Any = {
             name: tuple(part) if isinstance(part, list) else part
@@ -186,8 +186,10 @@ class CataloguedLog:
         context = ParseContext(**given)
         log = cls(value["log"], context, rotated=value.get("rotated"))
         identity, stored = log.progress.get("log") or {"created": 0, "server_id": 0}, log.progress.get("stored")
-        numbers = (log.progress["pos"], identity["created"], identity["server_id"], log.rotated or 0)
-        texts = (log.progress["file"], log.progress.get("hash") or "", context.server_version)
+        digest = log.progress.get("hash")
+        numbers = [log.progress["pos"], identity["created"], identity["server_id"]]
+        numbers += [] if log.rotated is None else [log.rotated]
+        texts = [log.progress["file"], context.server_version, *([] if digest is None else [digest])]
         if (
             not all(type(one) is int and one >= 0 for one in numbers)
             or not all(isinstance(one, str) for one in texts)
@@ -329,7 +331,7 @@ class DefinitionCatalogue:
                 catalogue.add(CataloguedLog.from_json(json.loads(line)))
         except UnsupportedFeature:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BinlogError) as exc:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, BinlogError) as exc:
             raise _damaged(f"line {line_number}", exc) from exc
         return catalogue
 

@@ -37,6 +37,7 @@ from binlogio.storage.index_file import (
     is_index_file,
     log_name,
     log_number,
+    parse_index,
     read_index,
 )
 from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX, LocalStorage, replace_file
@@ -103,7 +104,7 @@ class LogIndex:
         """Read the index, and complete an operation that a crash interrupted.
 
         Raises:
-            BinlogFormatError: the index names a log file that does not exist.
+            BinlogFormatError: the index names a log file that does not exist, or contains a zero byte.
             OSError: the storage failed.
         """
         self.recover()
@@ -121,6 +122,7 @@ class LogIndex:
         """Read the index, and complete or undo what a crash interrupted; removes new files that are not published.
 
         Raises:
+            BinlogFormatError: the index contains a zero byte, as after a power failure.
             OSError: the storage failed.
         """
         present = set(self._storage.names())
@@ -136,7 +138,9 @@ class LogIndex:
         self._remove([*unfinished, *filter(self._is_new, present)])
         present = set(self._storage.names())
         self._registered = []
-        self._lines = self._read(self.file_name) if self.file_name in present else []
+        self._lines = []
+        if self.file_name in present:
+            self._lines = parse_index(self._storage.read(self.file_name), self.file_name)
         if self.register_name in present:
             self._replay(present)
 

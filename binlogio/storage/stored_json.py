@@ -7,7 +7,7 @@ the values.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from binlogio.errors import BinlogError, BinlogFormatError
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _State = TypeVar("_State")
+DAMAGES: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, BinlogError)
+"""Errors of parsing stored state that is damaged. OverflowError: a number is Infinity."""
 
 
 def read_stored(data: str | bytes, build: Callable[[Any], _State], *, place: str, hint: str) -> _State:
@@ -22,7 +24,7 @@ def read_stored(data: str | bytes, build: Callable[[Any], _State], *, place: str
 
     Args:
         data: JSON as text or UTF-8.
-        build: converts the value; may raise ValueError, KeyError, TypeError, AttributeError or BinlogError.
+        build: converts the value; may raise an error of `DAMAGES`.
         place: the file, or the table and the column, that contains `data`.
         hint: what the user can do about damage.
 
@@ -40,7 +42,7 @@ def built(build: Callable[[], _State], *, place: str, hint: str) -> _State:
     """
     try:
         return build()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BinlogError) as exc:
+    except DAMAGES as exc:
         found = f"no {exc}" if isinstance(exc, KeyError) else str(exc)
         raise BinlogFormatError("the stored state is damaged", file=place, found=found, hint=hint) from exc
 

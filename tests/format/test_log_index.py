@@ -182,6 +182,15 @@ def test_new_index_that_a_power_failure_has_cut_is_not_taken() -> None:
     assert storage.names() == []
 
 
+def test_an_index_with_a_zero_byte_is_refused() -> None:
+    """As a power failure may leave it; no log is opened by such a name."""
+    storage = CrashingStorage(Random(0))
+    opened(storage, "binlog.000001")
+    storage.append("binlog.index", b"\0\0./binlog.000001\0\n")
+    with pytest.raises(BinlogFormatError, match=r"binlog.index: at 16: .* zero byte .*repair --index"):
+        LogIndex("binlog", storage).open()
+
+
 def test_second_writer_of_the_logs_is_refused(tmp_path: Path) -> None:
     """The lock of the first one ends with it."""
     index = LogIndex("binlog", LocalStorage(tmp_path))

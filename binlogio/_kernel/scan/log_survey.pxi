@@ -601,8 +601,9 @@ cdef class LogSurvey:
         cdef Group group
         cdef GtidFields fields
         cdef KnownSource* known
-        if not read_group(&group, code, p, body, end) or not gtid_fields(&fields, code, body, end):
+        if not read_group(&group, code, p, body, end):
             return self._problem(P_GTID, offset, 0)
+        gtid_fields(&fields, code, body, end)  # False: a later server has added fields after those that are known
         known = self._follow_gtid(&group, offset) if group.kind != NO_GTID else NULL
         if not self.counts:
             return 0
