@@ -195,6 +195,12 @@ class _Editing:
             self.out.append(self.last_rows)
             self.last_rows = None
 
+    def flush(self) -> None:
+        self.flush_rows()
+        for event in self.lead:
+            self.out.append(event)
+        self.lead.clear()
+
 
 class GroupEditor:
     """Edits the event groups of logs, one log after the other."""
@@ -270,8 +276,8 @@ class GroupEditor:
         except BinlogError as exc:
             exc.locate(file=self._file, offset=self._offset)
             raise
-        editing.flush_rows()
-        for event in chain(editing.lead, editing.context):
+        editing.flush()
+        for event in editing.context:
             editing.out.append(event)
         is_empty = editing.has_dropped and not editing.has_change
         frames: HeldFrames | Sequence[bytes] = editing.out
@@ -393,7 +399,7 @@ class GroupEditor:
                 return
             if code in _OLD:
                 raise UnsupportedFeature("an event of an old server, to which filters by name cannot be applied")
-        editing.flush_rows()
+        editing.flush()
         editing.has_change |= code == _INCIDENT
         editing.out.append(self._recoded(event))
 
@@ -409,10 +415,7 @@ class GroupEditor:
             is_wanted = self._wanted.wants_table(table.schema, table.table) and self._wants_operation(code)
             chosen = self._chosen(event, table) if is_wanted else None
         if chosen is not None:
-            editing.flush_rows()
-            for lead in editing.lead:
-                editing.out.append(lead)
-            editing.lead.clear()
+            editing.flush()
             editing.last_rows = self._recoded(chosen)
             editing.has_change |= table is not None
         elif table is not None:
@@ -467,7 +470,7 @@ class GroupEditor:
         Raises:
             BinlogError: the filters cannot be applied to it.
         """
-        editing.flush_rows()
+        editing.flush()
         if not editing.context and _text_of(raw) in _BOUNDS:
             editing.out.append(self._renamed_bound(raw) if self._wanted.rewrite_db else raw)
             return

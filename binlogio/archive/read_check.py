@@ -137,7 +137,7 @@ class ReadCheck:
         self._next = end
         if error is not None:
             self.forget_group()
-            if error.offset is None:
+            if error.offset is None or not offset <= error.offset < end:  # that of the format description
                 error.offset = offset
             raise error
 

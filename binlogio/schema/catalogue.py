@@ -185,13 +185,15 @@ class CataloguedLog:
         }
         context = ParseContext(**given)
         log = cls(value["log"], context, rotated=value.get("rotated"))
-        identity, stored = log.progress.get("log") or {"created": 0, "server_id": 0}, log.progress.get("stored")
-        digest = log.progress.get("hash")
-        numbers = [log.progress["pos"], identity["created"], identity["server_id"]]
-        numbers += [] if log.rotated is None else [log.rotated]
-        texts = [log.progress["file"], context.server_version, *([] if digest is None else [digest])]
+        identity, stored = log.progress.get("log"), log.progress.get("stored")
+        gtid = None if identity is None else identity.get("first_gtid")
+        numbers = [log.progress["pos"], *([] if log.rotated is None else [log.rotated])]
+        words = [] if identity is None else [identity["created"], identity["server_id"]]
+        texts = [log.progress["file"], context.server_version]
+        texts += [one for one in (log.progress.get("hash"), log.progress.get("last_gtid"), gtid) if one is not None]
         if (
-            not all(type(one) is int and one >= 0 for one in numbers)
+            not all(type(one) is int and one >= 0 for one in (*numbers, *words))
+            or any(one >> 32 for one in words)
             or not all(isinstance(one, str) for one in texts)
             or (stored is not None and [*map(type, stored)] != [int, str])
         ):

@@ -122,10 +122,6 @@ def parse_index(data: bytes, file: str) -> list[str]:
     if len(data) > _MOST_BYTES:
         raise BinlogFormatError("the index file is too large", file=file, expected=f"at most {_MOST_BYTES} bytes")
     if b"\0" in data:
-        raise BinlogFormatError(
-            "the index file contains a zero byte",
-            file=file,
-            offset=data.index(b"\0"),
-            hint="make it again from the logs: binlogio repair --index",
-        )
+        hint = "make it again from the logs: binlogio repair --index"
+        raise BinlogFormatError("the index file contains a zero byte", file=file, offset=data.index(b"\0"), hint=hint)
     return [line for line in data.decode("utf-8", "surrogateescape").split("\n") if line]

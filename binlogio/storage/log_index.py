@@ -138,9 +138,9 @@ class LogIndex:
         self._remove([*unfinished, *filter(self._is_new, present)])
         present = set(self._storage.names())
         self._registered = []
-        self._lines = []
-        if self.file_name in present:
-            self._lines = parse_index(self._storage.read(self.file_name), self.file_name)
+        self._lines = (
+            parse_index(self._storage.read(self.file_name), self.file_name) if self.file_name in present else []
+        )
         if self.register_name in present:
             self._replay(present)
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _State = TypeVar("_State")
 DAMAGES: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, BinlogError)
-"""Errors of parsing stored state that is damaged. OverflowError: a number is Infinity."""
 
 
 def read_stored(data: str | bytes, build: Callable[[Any], _State], *, place: str, hint: str) -> _State:

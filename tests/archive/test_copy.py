@@ -28,8 +28,10 @@ from binlogio.errors import (
     WriterStateError,
 )
 from binlogio.events import RowsEvent
+from binlogio.events.control import RowsQueryEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent, PreviousGtidsEvent
 from binlogio.events.mariadb import MariadbGtidListEvent
+from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.groups import GTID_EVENTS
 from binlogio.options import Position
@@ -40,6 +42,8 @@ from binlogio.storage.event_stream import EventStream
 from binlogio.storage.keyring import load_keyring
 from binlogio.storage.sources import find_logs
 from corpus import FIXTURES, MARIADB, MARIADB118, MYSQL, files
+from logs import log as log_of
+from logs import query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -349,6 +353,16 @@ def test_rows_of_other_tables_are_left_out(tmp_path: Path, log: Path) -> None:
 
 def gtids_of(events: list[Any]) -> list[Any]:
     return [event.gtid for event in events if isinstance(event, GTID_EVENTS) and hasattr(event, "gtid")]
+
+
+@pytest.mark.parametrize("end", [XidEvent(1), query("COMMIT")], ids=["XID", "COMMIT"])
+def test_a_table_map_without_rows_stays_before_the_end_of_its_transaction(tmp_path: Path, end: Any) -> None:
+    """Also where the copy is filtered; after the end it would be in no transaction."""
+    table = TableMapEvent(9, 1, "d", "t", (3,), (0,), (True,))
+    (tmp_path / "source").write_bytes(log_of(query("BEGIN"), RowsQueryEvent(b"DELETE FROM t"), table, end))
+    copied([tmp_path / "source"], tmp_path / "copy", CopyOptions(wanted=ReplayFilter(tables=("t",))))
+
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "source").read_bytes()
 
 
 def test_empty_groups_are_dropped_on_request(tmp_path: Path) -> None:

@@ -230,6 +230,8 @@ def test_the_stored_form_is_read_again(folder: Path, tmp_path: Path) -> None:
         ([lines[0], "[]"], "line 2"),
         ([lines[0], lines[1].replace('"ddl": [[', '"ddl": [[Infinity, ""], [')], "line 2"),
         ([lines[0], lines[1].replace('"rotated": ', '"rotated": "", "_": ')], "line 2"),
+        ([lines[0], lines[1].replace('"server_id": ', '"server_id": 99999999999')], "line 2"),
+        ([lines[0], lines[1].replace('"first_gtid": "', '"first_gtid": 1, "_": "')], "line 2"),
         (['{"binlogio_catalogue": 2}'], "another version"),
     ):
         place.write_text("\n".join(damaged))
