@@ -5,13 +5,14 @@ KERNEL  := $(wildcard binlogio/_kernel/*.p[yx]? binlogio/_kernel/*/*.px?)
 WORKERS ?= 2
 SERVERS ?=
 ARGS    ?=
+TIME    ?= 60
 
 # Spark's workers would otherwise run the `python3` on PATH, and its driver look for the machine's name.
 export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format coverage bench docs man fixtures clean sanitize
+.PHONY: help demo test check format coverage bench docs man fixtures clean sanitize fuzz
 
 help:  ## this list
 	@echo 'binlogio: MySQL and MariaDB binary logs, read and written. The first run of any of these makes .venv.'
@@ -52,6 +53,10 @@ coverage: .venv/.ready-dev  ## branch coverage of the core between bytes and eve
 
 sanitize: .venv/.ready-dev  ## the kernel under AddressSanitizer and UBSan, fed with hostile bytes
 	@.ci/sanitize $(ARGS)
+
+fuzz: .venv/.ready-dev  ## feed hostile input for TIME=60 (5m, 2h); SEED=1 TARGET=rows; SANITIZE=1: under the sanitizers, too
+	@$(if $(SANITIZE),.ci/sanitize fuzz,PYTHONPATH=tests:tests/support:fixtures $(PY) -m fuzz.run) \
+	  --time $(TIME) $(addprefix --seed ,$(SEED)) $(addprefix --target ,$(TARGET)) $(ARGS)
 
 bench: .venv/.ready-dev  ## run the benchmarks; BINLOGIO_BENCH_FILES=folder adds real logs, BINLOGIO_BENCH_BYTES=n says how large made ones are
 	@BINLOGIO_BENCH_PAGE=$${BINLOGIO_BENCH_PAGE-docs/benchmarks.md} BINLOGIO_BENCH_PLOT=$${BINLOGIO_BENCH_PLOT-docs/throughput.svg} \

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,19 +21,16 @@ from binlogio.archive.survey import FIELD, IS_ENDED, ArchiveSurvey
 from binlogio.archive.verify import DAMAGE, FineRange
 from binlogio.columnar import EventSelection, read_transactions
 from binlogio.constants import EventType
-from binlogio.errors import BinlogError
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.options import Limits
 from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.series.gtid_history import NOTE
 from binlogio.storage import LogFile, load_keyring
 from binlogio.writer import Insert, Statement
 from binlogio_cli.main import cli
 from corpus import MARIADB, MARIADB118, MYSQL
 from gtid_cases import TODAY
-from log_mutations import spoilt_log
-from logs import IN_USE_AT, header, log, query, raw_events, read_to_end, spoilt_event, with_checksum
+from logs import IN_USE_AT, header, log, query, raw_events, reading_stops_at, spoilt_event, with_checksum
 from memory_storage import MemoryStorage
 from written_logs import writer
 
@@ -56,8 +52,6 @@ FINE = sorted(
     for log in server.glob("*/binlog.00000?")
     if log.parent.name not in _DAMAGED
 )
-MUTATIONS = int(os.environ.get("BINLOGIO_MUTATIONS", "120"))
-CHUNK = 40
 ROTATED = MYSQL / "rotated"
 GTIDS = MYSQL / "gtid_on"
 
@@ -67,15 +61,6 @@ def archive(folder: Path, source: Path) -> Path:
     for one in source.glob("binlog.00000?"):
         shutil.copy(one, folder)
     return folder
-
-
-def reading_stops_at(log: Path) -> int | None:
-    """Return the offset of the event at which a reader stops with an error; None: it reads the log to its end."""
-    try:
-        read_to_end(log)
-    except BinlogError as exc:
-        return exc.offset or 0
-    return None
 
 
 def messages(reports: Iterator[LogReport] | list[LogReport], level: str) -> list[str]:
@@ -391,20 +376,6 @@ def test_an_event_that_cannot_be_read_is_damage(folder: Path, code: EventType, t
     assert found.end == end
     assert bad.groups == good.groups - 1
     assert (bad.fine[-1].begin, bad.fine[-1].end) == (end, len(data))
-
-
-@pytest.mark.parametrize("first", range(0, MUTATIONS, CHUNK))
-def test_a_log_without_findings_can_be_read_to_its_end(tmp_path: Path, first: int) -> None:
-    """Whatever its bytes are; the other way round, what stops a reader is found where it stops, or before that."""
-    log = tmp_path / "binlog.000001"
-    for number in range(first, first + CHUNK):
-        name, data = spoilt_log(number)
-        log.write_bytes(data)
-        report, *_ = verify_logs([log])
-        found = [one.offset or 0 for one in report.findings if one.level != NOTE]
-        stopped_at = reading_stops_at(log)
-
-        assert stopped_at is None or (found and min(found) <= stopped_at), f"{number}: {name}"
 
 
 def test_a_gtid_event_with_fields_of_a_later_server_is_fine(tmp_path: Path) -> None:

@@ -2,90 +2,36 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import pytest
 
 from binlogio import BinlogWriter, ColumnDefinition, Insert, Statement, TableDefinition
 from binlogio._kernel.event_scanner import stamp_events
 from binlogio.columnar import event_reader
-from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
+from binlogio.columnar.event_reader import EventSelection, read_transactions
 from binlogio.constants import BINLOG_MAGIC, EVENT_SIZE_BYTES, GROUP_STARTS, TYPE_CODE_AT
 from binlogio.dotted_names import dotted_name
-from binlogio.errors import BinlogError
 from binlogio.format.splits import Split
 from binlogio.gtid import GtidSet, MariadbGtidPosition
 from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.storage.keyring import load_keyring
-from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
-from both_kernels import Said
-from construct_records import SCHEMAS, records_by_construct
+from both_records import EVERYTHING, READERS, by_construct, found, log_of
 from corpus import MARIADB, MYSQL, CorpusFile, files
-from log_mutations import mutated_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from binlogio.storage.keyring import Keyring
 
-COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
-FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
-CHUNK: Final = 100
-EVERYTHING: Final = EventSelection()
-READERS: Final = {"events": read_events, "transactions": read_transactions}
 UUID: Final = "2f658ac8-e51b-11f1-a314-02fc00000001"
 SPLIT: Final = [
     MYSQL / "gtid_on" / "binlog.000001",
     MYSQL / "compressed" / "binlog.000001",
     MARIADB / "gtid" / "binlog.000001",
 ]
-
-
-def found(
-    kind: str,
-    log: LogFile,
-    split: Split | None = None,
-    selection: EventSelection = EVERYTHING,
-    keyring: Keyring | None = None,
-) -> tuple[list[dict[str, Any]], Said | None]:
-    """Return the records of a log, and the error after them."""
-    batches: list[pa.RecordBatch] = []
-    error = None
-    try:
-        for batch in READERS[kind](log, split, selection, keyring):
-            batch.validate(full=True)
-            batches.append(batch)
-    except BinlogError as exc:
-        error = Said.of(exc)
-    assert all(batch.num_rows for batch in batches)
-    return _comparable(batches, SCHEMAS[kind]), error
-
-
-def _comparable(batches: list[pa.RecordBatch], schema: pa.Schema) -> list[dict[str, Any]]:
-    """Return records in types of Python; times as numbers, since years after 9999 have no datetime."""
-    numbers = pa.schema(
-        [pa.field(one.name, pa.int64() if pa.types.is_timestamp(one.type) else one.type) for one in schema]
-    )
-    records: list[dict[str, Any]] = pa.Table.from_batches(batches, schema).cast(numbers).to_pylist()
-    return records
-
-
-def by_construct(
-    kind: str, log: LogFile, *, selection: EventSelection = EVERYTHING, keyring: Keyring | None = None
-) -> tuple[list[dict[str, Any]], Said | None]:
-    """Return the same by construct."""
-    return records_by_construct(kind, log, selection, keyring)
-
-
-def log_of(path: Path) -> LogFile:
-    """Return a file as a log."""
-    return LogFile(str(path), path.stat().st_size)
 
 
 @pytest.mark.parametrize("kind", READERS)
@@ -95,21 +41,6 @@ def test_records_of_every_log_are_those_of_construct(kind: str, file: CorpusFile
     keyring = load_keyring(file.keys) if file.keys is not None else None
 
     assert found(kind, log_of(file.path), keyring=keyring) == by_construct(kind, log_of(file.path), keyring=keyring)
-
-
-@pytest.mark.parametrize("kind", READERS)
-@pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, CHUNK))
-def test_records_of_mutated_logs_are_those_of_construct(kind: str, tmp_path: Path, first: int) -> None:
-    """Damage inside of events, with and without valid checksums: the same records, then the same error."""
-    path = tmp_path / "binlog.000001"
-    for number in range(first, min(first + CHUNK, FIRST + COUNT)):
-        name, data = mutated_log(number)
-        path.write_bytes(data)
-        selection = replace(EVERYTHING, verify_checksum=number % 3 != 0)
-
-        assert found(kind, log_of(path), selection=selection) == by_construct(
-            kind, log_of(path), selection=selection
-        ), name
 
 
 @pytest.mark.parametrize("kind", READERS)

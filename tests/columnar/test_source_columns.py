@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +11,9 @@ import pytest
 
 import binlogio
 from binlogio.columnar.batches.row_counts import RowCounter
-from binlogio.columnar.record_types import SOURCE_FIELDS
 from binlogio.columnar.transaction_records import group_change
 from binlogio.constants import EventType
-from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.errors import UnsupportedFeature
 from binlogio.events.base import ParseContext
 from binlogio.events.control import RowsQueryEvent, XidEvent
 from binlogio.events.gtid import AnonymousGtidEvent
@@ -27,9 +25,9 @@ from binlogio.events.transaction_payload import CompressionType, TransactionPayl
 from binlogio.format.encoder import Encoder
 from binlogio.schema import statements
 from binlogio.storage.compression import compress_zstd
-from both_kernels import KERNELS, Said, read_rows_by
+from both_kernels import KERNELS
+from both_records import NAMES, sources, without_ends
 from corpus import CorpusFile, files
-from log_mutations import mutated_log
 from logs import header, log, query
 
 if TYPE_CHECKING:
@@ -38,10 +36,6 @@ if TYPE_CHECKING:
 
     from binlogio.format.groups import EventGroup
 
-COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
-FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
-NAMES: Final = tuple(one.name for one in SOURCE_FIELDS)
-PLACE: Final = ("pos", "row", "gtid")
 LOGS: Final = [file for file in files() if file.path.suffix != ".decrypted"]
 NAMED: Final = {"d.t": "CREATE TABLE t (a INT)", "d.u": "CREATE TABLE u (a INT)"}
 GTID: Final = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT))
@@ -51,34 +45,6 @@ TABLE: Final = TableMapEvent(9, 1, "d", "t", (3,), (0,), (True,))
 def rows(*numbers: int, last: bool = True) -> WriteRowsEvent:
     images = b"".join(b"\x00" + number.to_bytes(4, "little") for number in numbers)
     return WriteRowsEvent(9, int(last), b"", 1, b"\xff", images)
-
-
-def sources(
-    kernel: str, source: Any, names: tuple[str, ...] = NAMES, **options: Any
-) -> tuple[list[tuple[Any, ...]], Said | None]:
-    """Return places and source columns of all rows, in the order of the log, and the error after them."""
-    found: list[tuple[Any, ...]] = []
-    error = None
-    try:
-        for batch in read_rows_by(kernel, source, source_columns=names, **options):
-            batch.validate(full=True)
-            columns = [column_of(batch, name) for name in (*PLACE, *names)]
-            found += zip(*columns, strict=True)
-    except BinlogError as exc:
-        error = Said.of(exc)
-    return found, error
-
-
-def column_of(batch: Any, name: str) -> list[Any]:
-    column = batch.column(name)
-    found: list[Any] = (column.cast("int64") if name == "commit_timestamp" else column).to_pylist()
-    return found
-
-
-def without_ends(found: list[tuple[Any, ...]], error: Said | None) -> list[tuple[Any, ...]]:
-    """Return the rows; of a damaged log without XIDs and outcomes, which the kernel finds after the damage."""
-    at = len(PLACE) + NAMES.index("xid")
-    return found if error is None else [(*row[:at], *row[at + 2 :]) for row in found]
 
 
 def by_events(source: Any, **options: Any) -> Iterator[tuple[Any, ...]]:
@@ -149,22 +115,6 @@ def test_source_columns_of_real_logs(file: CorpusFile) -> None:
     assert without_ends(found, error) == without_ends(expected, error)
     if error is None and not is_encrypted:
         assert expected == list(by_events(file.path, keyring=file.keys))
-
-
-@pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, 100))
-def test_source_columns_of_mutated_logs(first: int, tmp_path: Path) -> None:
-    """The same rows and columns; where a log is damaged, XID and outcome may be found after the damage."""
-    compared, path = 0, tmp_path / "binlog.000001"
-    for number in range(first, min(first + 100, FIRST + COUNT)):
-        name, data = mutated_log(number)
-        path.write_bytes(data)
-        expected, error = sources("construct", path)
-        found, said = sources("compiled", path)
-        assert said == error, name
-        assert without_ends(found, error) == without_ends(expected, error), name
-        compared += len(found)
-
-    assert compared > 100
 
 
 def many_transactions() -> bytes:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import io
-import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import binlogio
-from binlogio._kernel.event_scanner import group_step
 from binlogio.constants import EventType
-from binlogio.errors import BinlogError
 from binlogio.events.control import (
     IncidentEvent,
     RotateEvent,
@@ -31,17 +28,11 @@ from binlogio.events.statement_context import IntvarEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
-from binlogio.format.framing import EventFrame, EventFramer, Framing
 from binlogio.format.groups import GroupKind, GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from both_readers import steps_by_both
 from corpus import CorpusFile, files, frames_of
-from log_mutations import mutated_log
 from logs import description, header, log, query, rotate, stop, transaction
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
-FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
 GTID = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT))
 MARIADB_GTID = MariadbGtidEvent(sequence_number=1, domain_id=0, flags=4)
 MARIADB_DDL = MariadbGtidEvent(sequence_number=1, domain_id=0, flags=1 | 32)
@@ -202,53 +193,12 @@ def test_groups_of_a_real_file_are_as_long_as_its_gtid_events_say(file: CorpusFi
 # ----------------------------------------------------------------------------------------------- groups of the kernel
 
 
-PLACES = list(GroupPlace)
-
-
-def steps_by_both(data: bytes) -> Iterator[tuple[Any, Any]]:
-    """Yield what the kernel and the tracker make of each event, up to an error of construct."""
-    framer, decoder, tracker = EventFramer(verify_checksum=False), Decoder(decompress=None), GroupTracker()
-    framer.feed(data)
-    framer.finish()
-    try:
-        while (frame := framer.next_frame()) is not Framing.END:
-            assert isinstance(frame, EventFrame)
-            (event,) = decoder.decode(frame)
-            before = PLACES.index(tracker.place)
-            tracker.feed(event)
-            group = tracker.group
-            yield (
-                group_step(before, frame.header.type_code, frame.body),
-                (
-                    PLACES.index(tracker.place),
-                    tracker.starts_group,
-                    group is not None and group.last is event,
-                    group is None,
-                ),
-            )
-    except BinlogError:
-        return
-
-
 @pytest.mark.parametrize(
     "file", [file for file in files() if not file.encrypted and file.path.suffix != ".zst"], ids=lambda file: file.id
 )
 def test_kernel_follows_the_groups_of_a_real_file(file: CorpusFile) -> None:
     for found, expected in steps_by_both(file.path.read_bytes()):
         assert found == expected
-
-
-@pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, 100))
-def test_kernel_follows_the_groups_of_mutated_logs(first: int) -> None:
-    """Events of other types, left out, doubled, moved, and with other flags and statements."""
-    compared = 0
-    for number in range(first, min(first + 100, FIRST + COUNT)):
-        name, data = mutated_log(number)
-        for found, expected in steps_by_both(data):
-            assert found == expected, name
-            compared += 1
-
-    assert compared > 100
 
 
 @settings(max_examples=300, deadline=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator
@@ -35,7 +34,6 @@ from both_dumps import ALL, SeenDump, SeenSqlDump, assert_dumped_alike, dumped_b
 from corpus import MARIADB, MARIADB118, MYSQL, CorpusFile, files
 from kernel_rows import rows_event
 from log_cases import table_map_of
-from log_mutations import mutated_log
 from logs import header, log, moved, query, raw_events
 from rowimage_cases import column
 
@@ -51,16 +49,7 @@ def in_turn(one: CorpusFile, choices: list[Selection]) -> Iterator[tuple[Selecti
         yield choice, FORMS_IN_TURN[number % len(FORMS_IN_TURN)]
 
 
-COUNT = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-
-
-@pytest.mark.parametrize("part", range(10))
-def test_mutated_logs_end_in_the_same_error(part: int) -> None:
-    """Events that are changed, cut, doubled or missing, with checksums that fit and that do not."""
-    for number in range(part, COUNT, 10):
-        _, data = mutated_log(number)
-        assert_dumped_alike(data)
 
 
 @pytest.mark.parametrize("one", LOGS, ids=lambda one: one.id)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 import io
-import os
 from dataclasses import replace
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,34 +15,26 @@ import binlogio
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ColumnType, EventType
 from binlogio.errors import BinlogError
 from binlogio.events import EVENT_CODECS, EventHeader
-from binlogio.events.base import ParseContext, UnknownEvent
+from binlogio.events.base import ParseContext
 from binlogio.events.format_description import FormatDescriptionEvent
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidTaggedEvent
-from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.events.rows import WriteRowsEvent
-from binlogio.events.table_map import TableMapEvent
-from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
 from binlogio.format.framing import EventFrame, EventFramer, Framing
-from binlogio.format.groups import frames_changes
-from binlogio.gtid import GtidSet, MariadbGtidPosition, Uuid
+from binlogio.gtid import Uuid
 from binlogio.schema.ddl.first_words import may_define
 from binlogio.selection.selection import Selection
-from both_kernels import Said, kernel_set_to
+from both_readers import assert_same, choices, chosen
 from corpus import CorpusFile, files
 from log_cases import table_map_of
-from log_mutations import mutated_log
 from logs import description, encode, header, log, query, raw_events, transaction, with_checksum
 from rowimage_cases import column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COUNT: Final = int(os.environ.get("BINLOGIO_MUTATIONS", "150"))
-FIRST: Final = int(os.environ.get("BINLOGIO_MUTATIONS_FROM", "0"))
-CHUNK: Final = 100
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 LOGS = [file for file in files() if not file.encrypted and file.path.stat().st_size < 400_000]
 SAMPLES = [
@@ -52,36 +42,6 @@ SAMPLES = [
     for file in LOGS
     if file.path.read_bytes()[:4] == BINLOG_MAGIC and file.path.stat().st_size < 6_000
 ]
-
-
-def steps(source: Any, **options: Any) -> Iterator[Any]:
-    """Yield each event with what the reader says when it is at hand; last, the error or the torn tail."""
-    try:
-        with binlogio.open(source, **options) as reader:
-            for event in reader:
-                yield event, type(event), reader.position, reader.frame, reader.last_good_offset
-                if isinstance(event, binlogio.events.RowsEvent):
-                    yield table_of(reader, event)
-            yield reader.torn_tail, reader.last_good_offset, reader.position
-    except BinlogError as exc:
-        yield Said.of(exc)
-
-
-def table_of(reader: binlogio.BinlogReader, event: binlogio.events.RowsEvent) -> Any:
-    try:
-        return reader.table_map(event)
-    except BinlogError as exc:
-        return Said.of(exc)
-
-
-def assert_same(data: bytes, **options: Any) -> int:
-    """Compare all steps through a log; returns how many there are."""
-    with kernel_set_to("construct"):
-        expected = list(steps(io.BytesIO(data), **options))
-    with kernel_set_to("compiled"):
-        found = list(steps(io.BytesIO(data), **options))
-    assert found == expected
-    return len(found)
 
 
 @pytest.mark.parametrize("file", LOGS, ids=lambda file: file.id)
@@ -260,98 +220,6 @@ def test_images_of_events_that_were_read_are_not_kept() -> None:
 # ----------------------------------------------------------------------------------------------------- groups to choose
 
 
-def wanted_by(choice: Selection, found: list[Any]) -> list[Any]:
-    """Return of the steps of a log those of the groups that are wanted, by time and GTID."""
-    wanted, is_wanted = [], True
-    for step in found:
-        group = step[0]
-        if group is None:
-            is_wanted = True
-        elif step[1] is group.first:
-            if choice.is_over(group.timestamp):
-                break
-            is_wanted = choice.wants_group(group.timestamp, group.gtid, step[1].header.server_id)
-        if is_wanted:
-            wanted.append(step)
-    return wanted
-
-
-def must_be_given(choice: Selection, steps: list[Any]) -> bool:
-    """Return whether a group may have a wanted change, so that it must not be left out."""
-    return not choice.looks_inside or any(
-        (isinstance(event, TableMapEvent) and choice.names.wants(event.schema, event.table))
-        or (isinstance(event, QueryEvent) and not frames_changes(event.sql)
-            and choice.wants_statement(event.schema, event.sql))
-        or isinstance(event, (TransactionPayloadEvent, ExecuteLoadQueryEvent, UnknownEvent))
-        for _, event, *_ in steps
-    )  # fmt: skip
-
-
-def needed(choice: Selection, found: list[Any]) -> list[Any]:
-    """Return the steps without those of groups that have no wanted change, as comparable values."""
-    kept = []
-    for _, steps_of_group in groupby(found, lambda step: id(step[0])):
-        steps = list(steps_of_group)
-        if steps[0][0] is None or must_be_given(choice, steps):
-            kept += [(*step[1:], step[0] and step[0].begin) for step in steps]
-    return kept
-
-
-def chosen(data: bytes, choice: Selection, *, by_reader: bool) -> tuple[list[Any], Any]:
-    """Return the events of the wanted groups, and how the log ends."""
-    found: list[Any] = []
-    end: Any
-    try:
-        with binlogio.open(io.BytesIO(data)) as reader:
-            reader.choose(choice if by_reader else None)
-            for event in reader:
-                found.append((reader.group, event, reader.position, columns_of_group(reader, event)))  # noqa: PERF401 - what was found before an error counts
-            end = reader.torn_tail, reader.in_use
-    except BinlogError as exc:
-        end = Said.of(exc)
-    return needed(choice, found if by_reader else wanted_by(choice, found)), end
-
-
-def columns_of_group(reader: binlogio.BinlogReader, event: Any) -> Any:
-    """Return `columns_of` an event whose table map is in its group; in a damaged log it may be in an earlier one."""
-    if not isinstance(event, binlogio.events.RowsEvent) or reader.group is None:
-        return None
-    try:
-        begins_before = reader.table_map(event).header.offset < reader.group.begin
-    except BinlogError:
-        return None
-    return None if begins_before else columns_of(reader, event)
-
-
-def columns_of(reader: binlogio.BinlogReader, event: Any) -> Any:
-    """Return the names of the columns of a rows event, which may be those of an earlier CREATE TABLE."""
-    if not isinstance(event, binlogio.events.RowsEvent):
-        return None
-    try:
-        return tuple(column.name for column in reader.plan(event).columns)
-    except BinlogError as exc:
-        return Said.of(exc)
-
-
-def choices(data: bytes) -> list[Selection]:
-    """Return selections by what the log has: times and GTIDs in the middle of it, one table, and none."""
-    times, gtids = {1}, []
-    try:
-        with binlogio.open(io.BytesIO(data)) as reader:
-            for event in reader:
-                times.add(event.header.timestamp)
-                gtids += [] if (gtid := getattr(event, "gtid", None)) is None else [gtid]
-    except BinlogError:
-        pass
-    middle = sorted(times)[len(times) // 2]
-    found = [Selection(start_time=middle), Selection(stop_time=middle), Selection(start_time=1 << 40)]
-    found += [Selection(tables=names) for names in (("no.table",), ("t", "t1", "ti"))]
-    for gtid in gtids[len(gtids) // 2 :][:1]:
-        one: Any = MariadbGtidPosition.of([gtid]) if hasattr(gtid, "domain_id") else GtidSet.parse(str(gtid))
-        found += [Selection(include_gtids=one), Selection(exclude_gtids=one)]
-    return found
-
-
 @pytest.mark.parametrize("file", LOGS, ids=lambda file: file.id)
 def test_groups_that_are_passed_over_are_not_wanted(file: CorpusFile) -> None:
     """Nothing that is wanted is missing, nothing else is given; names from DDL that was passed over are known."""
@@ -361,23 +229,6 @@ def test_groups_that_are_passed_over_are_not_wanted(file: CorpusFile) -> None:
 
         assert found[0] == expected[0], choice
         assert choice.stop_time is not None or found[1] == expected[1]
-
-
-@pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, CHUNK))
-def test_events_of_mutated_logs_are_the_same(first: int) -> None:
-    """Damage inside of events, with valid checksums too: it may only be missed in a group that is passed over."""
-    for number in range(first, min(first + CHUNK, FIRST + COUNT)):
-        name, data = mutated_log(number)
-        where = f"mutation {number} of {name}"
-        assert_same(data, verify_checksum=number % 3 != 0)
-        of_log = choices(data)
-        choice = of_log[number % len(of_log)]
-        (found, end), (expected, error) = (chosen(data, choice, by_reader=one) for one in (True, False))
-
-        if isinstance(error, Said) or choice.stop_time is not None:
-            assert found[: len(expected)] == expected, where
-        else:
-            assert (found, end) == (expected, error), where
 
 
 def _has_checksums(data: bytes) -> bool:

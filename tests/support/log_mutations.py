@@ -2,17 +2,15 @@
 
 A log is split into events; some are modified, removed, duplicated, moved or inserted from another log; then sizes,
 positions and checksums are recomputed. Compressed payloads (MySQL) and compressed events (MariaDB) are decompressed,
-modified and compressed again. A mutation is identified by a number and is reproducible.
+modified and compressed again.
 """
 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
-from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binlogio.constants import (
     BINLOG_MAGIC,
@@ -31,11 +29,20 @@ from binlogio.events.transaction_payload import CompressionType, TransactionPayl
 from binlogio.storage.compression import compress_zstd, decompress_zstd
 from corpus import files
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
 _MOST_EVENTS: Final = 60
 _EDGES: Final = (0, 1, 2, 0x7F, 0x80, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)
 _EVERY_TYPE: Final = tuple(
     code for code in EventType if code not in (EventType.START_EVENT_V3, EventType.START_ENCRYPTION_EVENT)
 )
+_VERSIONS: Final = (
+    b"5.0.96-log", b"5.1.73", b"5.5.62", b"5.6.0-log", b"5.7.44", b"8.0.30", b"9.7.4", b"10.11.18-MariaDB-log",
+    b"11.8.3-MariaDB", b"5.5.5-10.4.2-MariaDB", b"", b"x" * 50, b"-1.\xff",
+)  # fmt: skip
+_FLAGS_AT: Final = len(BINLOG_MAGIC) + HEADER_SIZE - 2
 _ROWS_BEGIN: Final = 8
 _NAME_SIZE: Final = 50
 
@@ -44,7 +51,6 @@ _NAME_SIZE: Final = 50
 class Seed:
     """A real log as events without checksums. The format description may have one when the other events do not."""
 
-    name: str
     events: tuple[bytes, ...]
     has_checksum: bool
     first_has_checksum: bool
@@ -52,22 +58,18 @@ class Seed:
 
 @lru_cache(maxsize=1)
 def seeds() -> tuple[Seed, ...]:
-    """Return the logs of the corpus that are neither encrypted nor damaged nor compressed, in binlog format 4.
-
-    Without the logs of `altered`, which came later: each number stays the same mutation of the same log.
-    """
+    """Return the logs of the corpus that are neither encrypted nor damaged nor compressed, in binlog format 4."""
     found = []
     for one in files():
-        is_plain = not one.encrypted and not one.damaged and one.path.suffix not in (".gz", ".zst")
-        if is_plain and one.path.parent.name != "altered":
-            seed = _seed(one.path)
+        if not one.encrypted and not one.damaged and one.path.suffix not in (".gz", ".zst"):
+            seed = split_log(one.path.read_bytes()[: 8 << 20])
             if seed is not None:
                 found.append(seed)
     return tuple(found)
 
 
-def _seed(path: Path) -> Seed | None:
-    data = path.read_bytes()[: 8 << 20]
+def split_log(data: bytes) -> Seed | None:
+    """Return the events of a log; None if it does not begin with a format description."""
     if not data.startswith(BINLOG_MAGIC):
         return None
     events, at = [], len(BINLOG_MAGIC)
@@ -83,38 +85,41 @@ def _seed(path: Path) -> Seed | None:
     has_checksum = len(events) > 1 and events[-1][-CHECKSUM_SIZE:] == _checksum(events[-1][:-CHECKSUM_SIZE])
     has = [knows_checksum(version)] + [has_checksum] * (len(events) - 1)
     plain = tuple(event[:-CHECKSUM_SIZE] if one else event for event, one in zip(events, has, strict=True))
-    return Seed(f"{path.parent.name}/{path.name}", plain, has_checksum, has[0])
+    return Seed(plain, has_checksum, has[0])
 
 
-def mutated_log(number: int) -> tuple[str, bytes]:
-    """Return mutation `number`: the name of the original log, and the mutated bytes."""
-    random = Random(f"binlogio {number}")
-    seed = random.choice(seeds())
+def mutate_log(random: Random, data: bytes, codes: frozenset[int] | None = None) -> bytes:
+    """Return the log with 1 to 5 mutations, most of them of events with these type codes (default: events with rows).
+
+    A log that is not plain is returned as it is.
+    """
+    seed = split_log(data)
+    if seed is None:
+        return data
     events = _some_of(random, seed)
     for _ in range(random.choice((1, 1, 1, 2, 3, 5))):
-        _mutate(random, events)
-    data = _joined(events, seed)
-    if random.random() < 0.05:
-        data = _spoilt(random, data)
-    return seed.name, data
+        _mutate(random, events, _RICH if codes is None else codes)
+    has_checksum = seed.has_checksum
+    if len(events[0]) > HEADER_SIZE and events[0][-1] in (0, 1) and random.random() < 0.7:
+        has_checksum = bool(events[0][-1]) and seed.first_has_checksum
+    changed = joined(events, replace(seed, has_checksum=has_checksum))
+    return _spoilt(random, changed) if random.random() < 0.05 else changed
 
 
-def spoilt_log(number: int) -> tuple[str, bytes]:
-    """Return mutation `number` with more damage, as a crash or a copy leaves it, some of which checksums reveal.
+def spoil_log(random: Random, data: bytes) -> bytes:
+    """Return the log with damage that checksums reveal, as a crash or a copy leaves it.
 
     Two of three logs are in use. Bytes are changed, removed, inserted or cut off, or zero bytes or others follow.
     """
-    random = Random(f"spoilt {number}")
-    name, mutated = mutated_log(number)
-    data = bytearray(mutated)
-    if random.random() < 0.67:
-        data[len(BINLOG_MAGIC) + HEADER_SIZE - 2] |= HeaderFlag.BINLOG_IN_USE
+    changed = bytearray(data)
+    if random.random() < 0.67 and len(data) > _FLAGS_AT:
+        changed[_FLAGS_AT] |= HeaderFlag.BINLOG_IN_USE
     for _ in range(random.choice((0, 0, 1, 2))):
-        at = random.randrange(len(data) // 2, len(data))
+        at = random.randrange(len(changed) // 2, len(changed) + 1)
         junk, size = random.randbytes(random.choice((0, 1, 40))), random.choice((0, 1, 90))
-        data[at : at + size] = junk
+        changed[at : at + size] = junk
     tail = random.choice((b"", b"", bytes(40), bytes(900) + b"\x07" * 30, random.randbytes(25)))
-    return name, bytes(data[: len(data) - random.choice((0, 0, 0, 33, 120))] + tail)
+    return bytes(changed[: len(changed) - random.choice((0, 0, 0, 33, 120))] + tail)
 
 
 def _some_of(random: Random, seed: Seed) -> list[bytes]:
@@ -126,11 +131,11 @@ def _some_of(random: Random, seed: Seed) -> list[bytes]:
     return head + list(seed.events[begin : begin + random.randint(5, _MOST_EVENTS)])
 
 
-def _mutate(random: Random, events: list[bytes]) -> None:
+def _mutate(random: Random, events: list[bytes], codes: frozenset[int] | None = None) -> None:
     """Apply one change to a list of events in place."""
     at = random.randrange(len(events))
     if random.random() < 0.7:  # most events do not affect rows
-        wanted = [number for number, event in enumerate(events) if event[4] in _RICH]
+        wanted = [number for number, event in enumerate(events) if event[4] in (codes or _RICH)]
         at = random.choice(wanted) if wanted else at
     kind = random.random()
     if kind < 0.78:
@@ -171,6 +176,8 @@ def _changed_event(random: Random, event: bytes, *, first: bool) -> bytes:
         return head + _changed_compressed(random, body)
     if event[4] == EventType.TABLE_MAP_EVENT and kind < 0.7:
         return head + _changed_table_map(random, body)
+    if event[4] == EventType.FORMAT_DESCRIPTION_EVENT and kind < 0.8:
+        return head + _changed_description(random, body)
     return head + changed_bytes(random, body)
 
 
@@ -227,6 +234,31 @@ def _changed_table_map(random: Random, body: bytes) -> bytes:
     return body[:place] + bytes([value]) + body[place + 1 :]
 
 
+def _changed_description(random: Random, body: bytes) -> bytes:
+    """Return a format description with another version, header size, post-header table or checksum algorithm."""
+    at = 2 + SERVER_VERSION_LENGTH + 4  # header size; the post-header sizes of the types follow
+    if len(body) <= at + 1:  # already cut
+        return changed_bytes(random, body)
+    changed = bytearray(body)
+    kind = random.randrange(6)
+    if kind == 0:
+        changed[:2] = random.choice((0, 1, 3, 4, 4, 5, 0xFFFF)).to_bytes(2, "little")
+    elif kind == 1:
+        version = random.choice(_VERSIONS)
+        changed[2 : 2 + SERVER_VERSION_LENGTH] = version.ljust(SERVER_VERSION_LENGTH, b"\0")
+    elif kind == 2:
+        changed[at : at + 1] = bytes([random.choice((0, 13, 18, 19, 20, 27, 255))])
+    elif kind == 3:
+        place = random.randrange(at + 1, len(changed) + 1)
+        changed[place : place + 1] = bytes([random.choice((*_EDGES, 4, 6, 8, 10, 13, 19, 56))])
+    elif kind == 4:
+        del changed[random.randrange(at, len(changed) + 1) :]
+        changed += random.randbytes(random.choice((0, 0, 1, 5, 200)))
+    else:
+        changed[-1:] = bytes([random.choice((0, 1, 2, 255))])
+    return bytes(changed)
+
+
 def _changed_payload(random: Random, head: bytes, body: bytes) -> bytes:
     """Decompress a payload, change some of its events, and compress it again."""
     codec = EVENT_CODECS[EventType.TRANSACTION_PAYLOAD_EVENT]
@@ -273,7 +305,7 @@ def _cut(plain: bytes) -> list[bytes]:
     return events
 
 
-def _joined(events: list[bytes], seed: Seed) -> bytes:
+def joined(events: Sequence[bytes], seed: Seed) -> bytes:
     """Join events to a file with correct sizes, positions and checksums."""
     data = BINLOG_MAGIC
     for number, event in enumerate(events):

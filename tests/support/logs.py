@@ -116,6 +116,15 @@ def read_to_end(log: Path) -> None:
         pass
 
 
+def reading_stops_at(log: Path) -> int | None:
+    """Return the offset of the event at which a reader stops with an error; None: it reads the log to its end."""
+    try:
+        read_to_end(log)
+    except BinlogError as exc:
+        return exc.offset or 0
+    return None
+
+
 def spoilt_event(log: Path, code: int) -> tuple[bytes, int, int]:
     """Return a log in which one event of a type cannot be read, with a right checksum; and the event's begin and end.
 
