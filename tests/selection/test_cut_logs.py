@@ -40,6 +40,7 @@ COMMANDS: Final = {
 READERS: Final[dict[str, Callable[[str], Any]]] = {
     "open": lambda path: list(binlogio.open(path)),
     "read_rows": lambda path: list(binlogio.read_rows(path)),
+    "source columns": lambda path: list(binlogio.read_rows(path, source_columns=("xid", "outcome"))),
     "read_tables": lambda path: list(binlogio.read_tables(path)),
     "two threads": lambda path: list(binlogio.read_tables(path, threads=2)),
     "events": lambda path: list(read_events(find_logs(path)[0], None, EventSelection())),

@@ -259,6 +259,11 @@ cdef class EventScanner:
         return None if self.state.place == G_OUTSIDE else self.group_offset
 
     @property
+    def unended_group(self) -> int | None:
+        """The offset of the group that the scanned events end in, also if its end was looked for; None: in no group."""
+        return None if self.state.place == G_OUTSIDE else self.group_offset
+
+    @property
     def lacks_end(self) -> bool:
         """True if rows were collected whose transaction ends after the scanned events."""
         cdef int32_t last = <int32_t>(self.group_count - 1)
