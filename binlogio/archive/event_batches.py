@@ -158,6 +158,7 @@ class LogEvents:
         )
         self._stream = EventStream(self._opened, framer, verify=options.verify_checksum)
         self._place = 0
+        self._is_described_again = False
         self._tracker = GroupTracker()
         try:
             frame = self._first_frame()
@@ -225,8 +226,8 @@ class LogEvents:
 
     @property
     def can_seek(self) -> bool:
-        """True if `go_to` is possible: the log is a plain file, and its events are not encrypted."""
-        return self._opened.seekable and not self._stream.framer.decrypts
+        """True if `go_to` is possible: a plain file of one format, whose events are not encrypted."""
+        return self._opened.seekable and not (self._stream.framer.decrypts or self._is_described_again)
 
     def _first_frame(self) -> EventFrame:
         frame = self._stream.frame()
@@ -256,10 +257,6 @@ class LogEvents:
             frame = self._stream.frame()
             if frame is None:
                 return
-            if frame.header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
-                raise BinlogFormatError(
-                    "a format description in the middle of a log", offset=frame.header.offset, hint="copy no relay logs"
-                )
             yield self._single(frame)
 
     def _indexed(self) -> Iterator[EventBatch]:
@@ -317,7 +314,12 @@ class LogEvents:
         return self._batch_of(header, bytearray(data), data[HEADER_SIZE:], body)
 
     def _single(self, frame: EventFrame) -> EventBatch:
-        """Return a batch of one event."""
+        """Return a batch of one event, which is not a second format description."""
+        if frame.header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
+            self._is_described_again = True
+            raise BinlogFormatError(
+                "a format description in the middle of a log", offset=frame.header.offset, hint="copy no relay logs"
+            )
         if frame.header.type_code in GROUP_STARTS:  # without its GTID, a group cannot be copied
             codec_for(frame.header.type_code).parse(frame.header, frame.body, frame.context)
         return self._batch_of(frame.header, bytearray(raw_of(frame)), frame.body)

@@ -215,6 +215,21 @@ def test_events_of_an_unknown_layout_are_lost(tmp_path: Path) -> None:
     assert [(one.end, "unsupported post-header size" in one.reason) for one in report.lost] == [(len(data), True)]
 
 
+@pytest.mark.parametrize("log_of", [MYSQL / "rowimage_full", MARIADB / "basic_row"], ids=lambda path: path.parent.name)
+def test_nothing_after_a_second_format_description_is_written(log_of: Path, tmp_path: Path) -> None:
+    """The events after it may have another format; `copy` wrote the second one as well where it was the first event."""
+    data = (log_of / "binlog.000001").read_bytes()
+    head = data[4 : 4 + int.from_bytes(data[13:17], "little")]
+    (tmp_path / "bad").write_bytes(BINLOG_MAGIC + head + data[4:])
+    report = repaired(tmp_path / "new", tmp_path / "bad")
+    copied = CliRunner().invoke(cli, ["copy", "-o", str(tmp_path / "copy"), str(tmp_path / "bad")])
+
+    assert report.groups == 0
+    assert [(one.start, one.end) for one in report.lost] == [(4 + len(head), len(data) + len(head))]
+    assert copied.exit_code == 1
+    assert "a format description in the middle of a log" in copied.stderr
+
+
 def test_a_large_group_that_cannot_be_read_to_its_end_is_left_out(tmp_path: Path) -> None:
     """Its first megabytes, which could be read, were written already."""
     storage = MemoryStorage()
