@@ -7,6 +7,7 @@ Source of the variables: sql/sys_vars.cc of MySQL and of MariaDB. Defaults and l
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Final, NamedTuple
 
@@ -85,7 +86,8 @@ class ServerVariables:
     `server_uuid`, `server_id` and `gtid_domain_id` identify the server. None stands for those of the logs that a writer
     continues; for new logs it stands for a new UUID, for 1 and for 0.
     `server_version` is a version of MySQL from 5.0 on or of MariaDB from 5.5 on (`binlogio.writer.server_format` lists
-    them). A variable that this version does not have is ignored: a log of 5.5 has no checksums, GTIDs and row images.
+    them); a line, such as `8.0` or `10.6`, is its last release (`LAST_RELEASES`). A variable
+    that this version does not have is ignored: a log of 5.5 has no checksums, GTIDs and row images.
     The defaults are those of 9.7 for every version.
     `rule_set` names the rules of an older server (`binlogio.writer.rules.rule_sets`); None uses the rules of
     `server_version`.
@@ -144,7 +146,8 @@ class ServerVariables:
     file_key_management_encryption_algorithm: str = "AES_CBC"
 
     def __post_init__(self) -> None:
-        """Check the values and convert names to capital letters."""
+        """Check the values, convert names to capital letters, and complete the server version."""
+        object.__setattr__(self, "server_version", whole_version(self.server_version))
         for name, allowed in VARIABLE_CHOICES.items():
             found = getattr(self, name)
             if found is None:
@@ -183,6 +186,27 @@ class ServerVariables:
         if self.enforce_gtid_consistency is not None:
             return self.enforce_gtid_consistency
         return "ON" if self.gtid_mode == "ON" else "OFF"
+
+
+LAST_RELEASES: Final = {
+    "5.0": "5.0.96", "5.1": "5.1.73", "5.5": "5.5.62", "5.6": "5.6.51", "5.7": "5.7.44", "8.0": "8.0.44",
+    "8.4": "8.4.7", "9": "9.7.0", "5.5-MariaDB": "5.5.68-MariaDB", "10.0": "10.0.38", "10.1": "10.1.48",
+    "10.2": "10.2.44", "10.3": "10.3.39", "10.4": "10.4.34", "10.5": "10.5.29", "10.6": "10.6.24",
+    "10.11": "10.11.18", "11.4": "11.4.9", "11.8": "11.8.9",
+}  # fmt: skip
+"""The last release of each line of servers that this version of binlogio knows."""
+
+
+def whole_version(version: str) -> str:
+    """Return `8.0` as `8.0.44`, `10.6` as `10.6.24-MariaDB`, `9.3` as `9.3.0`; a version of three numbers as it is.
+
+    Versions from 10 on are those of MariaDB.
+    """
+    line = version.removesuffix("-MariaDB")
+    found = LAST_RELEASES.get(version) or LAST_RELEASES.get(line) or line
+    found = f"{found}.0" if re.fullmatch(r"\d+\.\d+", found) else found
+    is_mariadb = version != line or re.match(r"\d\d", found) is not None
+    return f"{found}-MariaDB" if is_mariadb and "MariaDB" not in found else found
 
 
 def _refused(name: str, expected: str, found: object) -> UnsupportedFeature:

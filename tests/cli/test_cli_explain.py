@@ -54,6 +54,8 @@ def test_json_has_a_line_for_each_statement_format_and_rule_set() -> None:
         ((), (), "refused: 1785 ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE"),
         (("--rules", "9.7.4"), (), "refused: 1785 ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE"),
         (("--rules", "8.0.36"), (), "text trx COMMIT"),
+        (("--rules", "8.0"), (), "text trx COMMIT"),
+        (("--rules", "9"), (), "refused: 1785 ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE"),
         (("--rules", "9.7"), ("--set", "gtid_mode=OFF"), "text trx COMMIT"),
         (("--rules", "5.5.9"), (), "text trx COMMIT"),
     ],

@@ -13,7 +13,7 @@ from binlogio.events import RowsEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.query import QueryEvent
 from binlogio.gtid import NO_TAG, Gtid, Tag, Uuid
-from binlogio.options import ServerVariables
+from binlogio.options import LAST_RELEASES, ServerVariables
 from binlogio.reader import open as open_logs
 from binlogio.schema import ColumnDefinition, TableDefinition
 from binlogio.writer import BinlogWriter, Delete, Insert, Session, Statement, Update
@@ -380,3 +380,18 @@ def test_the_steps_of_gtid_mode_let_sessions_choose(gtid_mode: str) -> None:
             found += [kind for kind in kinds if kind in ("AnonymousGtidEvent", "GtidEvent", "GtidTaggedEvent")][-1:]
 
     assert tuple(found) == GTID_NEXT[gtid_mode]
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [("8.0", "8.0.44"), ("9", "9.7.0"), ("9.3", "9.3.0"), ("5.5", "5.5.62"), ("5.5-MariaDB", "5.5.68-MariaDB"),
+     ("10.6", "10.6.24-MariaDB"), ("11.8-MariaDB", "11.8.9-MariaDB"), ("10.6.3", "10.6.3-MariaDB"),
+     ("8.0.99", "8.0.99"), ("10.11.18-MariaDB-log", "10.11.18-MariaDB-log"), ("soup", "soup")],
+)  # fmt: skip
+def test_a_line_is_its_last_release(line: str, version: str) -> None:
+    assert ServerVariables(server_version=line).server_version == version
+
+
+@pytest.mark.parametrize("line", LAST_RELEASES)
+def test_the_last_release_of_each_line_is_written(line: str) -> None:
+    assert server_format_of(ServerVariables(server_version=line).server_version).post_header_sizes

@@ -12,7 +12,7 @@ import click
 
 from binlogio.errors import BinlogError
 from binlogio.events.format_description import server_version_numbers
-from binlogio.options import ServerVariables
+from binlogio.options import ServerVariables, whole_version
 from binlogio.writer.explain import FORMATS, SCHEMA, TABLES, explain, is_notation, steps_of_notation, steps_of_sql
 from binlogio.writer.rules.rule_sets import RULE_SETS
 from binlogio.writer.rules.statement_facts import CacheKind, LoggingFormat
@@ -55,7 +55,7 @@ _WORKLOG: Final = (
     "--rules",
     multiple=True,
     metavar="NAME|VERSION",
-    help="Rule set (5.0, 9.7) or server version, such as 5.1.31; may be repeated. [default: 9.7]",
+    help="Rule set (5.0, 9.7) or server version, such as 5.1.31 or 8.0; may be repeated. [default: 9.7]",
 )
 @click.option(
     "--set", "overrides", multiple=True, metavar="NAME=VALUE", callback=parse_set, help="Set a server variable."
@@ -107,13 +107,13 @@ def command(
 
 
 def _variables(rules: str, binlog_format: str, overrides: dict[str, Any]) -> ServerVariables:
-    """Return the variables of a server with these rules; a name with three numbers, such as 5.1.31, is this version.
+    """Return the variables of a server with these rules; 5.1.31 is this version, 8.0 the last of its line.
 
     gtid_mode is OFF by default up to 8.4, and ON later.
     """
     is_set = rules in RULE_SETS and rules.count(".") == 1
     chosen = {"rule_set": rules} if is_set else {"server_version": rules}
-    has_gtids = server_version_numbers(f"{rules}.0" if rules.count(".") == 1 else rules) >= (9,)
+    has_gtids = server_version_numbers(whole_version(rules)) >= (9,)
     mode = "ON" if has_gtids else "OFF"
     return ServerVariables(**{"gtid_mode": mode, **chosen, **overrides, "binlog_format": binlog_format})
 
