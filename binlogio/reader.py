@@ -140,6 +140,11 @@ class BinlogReader:
         self._source: GroupSource[WholeGroup] | None = None
         self._events = self._iterate()
 
+    def __repr__(self) -> str:
+        names = [log.name for log in self._logs]
+        of = " to ".join(names[:1] + names[1:][-1:]) or "no log"
+        return f"<{type(self).__name__} of {of}, at {self.position.offset}>"
+
     def __enter__(self) -> BinlogReader:
         return self
 

@@ -79,6 +79,9 @@ class Uuid:
             raise BinlogFormatError("not a UUID", field="uuid", found=excerpt(text))
         return cls(bytes.fromhex(text.replace("-", "")))
 
+    def __repr__(self) -> str:
+        return f"Uuid({str(self)!r})"
+
     def __str__(self) -> str:
         digits = self.data.hex()
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

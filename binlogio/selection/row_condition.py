@@ -528,7 +528,8 @@ class _ConditionParser:
 
     def _expected(self, what: str) -> ConditionError:
         found = repr(self._text[self._next.start :]) if self._next is not END else "the end"
-        return ConditionError("the condition cannot be read", expected=what, found=found)
+        hint = "one = compares" if self._next.text == "=" else None
+        return ConditionError("the condition cannot be read", expected=what, found=found, hint=hint)
 
     def _any(self) -> _Node:
         nodes = [self._all()]

@@ -9,6 +9,7 @@ not load the library.
 
 from __future__ import annotations
 
+import difflib
 import gc
 import importlib
 import io
@@ -95,6 +96,15 @@ class LazyGroup(click.Group):
             gc.freeze()
             gc.enable()
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the name of the command, the command, and its arguments; suggest one for an unknown name."""
+        near = [] if args[0] in COMMANDS or args[0].startswith("-") else difflib.get_close_matches(args[0], COMMANDS)
+        if near:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands for --help without importing them."""

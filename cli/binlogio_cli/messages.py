@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
@@ -71,7 +72,18 @@ def io_error_text(exc: OSError) -> str:
     if exc.strerror is None:
         return str(exc)
     names = " -> ".join(str(name) or "''" for name in (exc.filename, exc.filename2) if name is not None)
-    return f"{names}: {exc.strerror}" if names else exc.strerror
+    hint = _path_hint(str(exc.filename)) if isinstance(exc, FileNotFoundError) else ""
+    return f"{names}: {exc.strerror}{hint}" if names else exc.strerror
+
+
+def _path_hint(name: str) -> str:
+    """Return what is wrong with a path that does not exist, if its form shows it."""
+    if name.startswith("~"):
+        return " (the shell replaces ~ only where it is not in quotes)"
+    if re.match(r"[A-Za-z]:", name):
+        return " (a path of Windows; in WSL, drive C is /mnt/c)"
+    scheme = re.match(r"([a-z][a-z0-9+]+):/?(?=[^/])", name)
+    return "" if scheme is None else f" (did you mean {scheme[1]}://{name[scheme.end() :]}?)"
 
 
 def say_torn_tails(reader: BinlogReader) -> None:

@@ -69,11 +69,20 @@ _ELSEWHERE: Final = (
         ("--ssl-capath",), ("--ssl-cert",), ("--ssl-cipher",), ("--ssl-key",), ("--ssl-crl",), ("--ssl-crlpath",),
         ("--ssl-fips-mode",), ("--ssl-session-data",), ("--tls-version",), ("--tls-ciphersuites",),
         ("--tls-sni-servername",), ("--server-public-key-path",), ("--default-auth",), ("--plugin-dir",),
-        ("--bind-address",), ("--connection-server-id", "--stop-never-slave-server-id"), ("--login-path",),
+        ("--bind-address",), ("--connection-server-id",), ("--stop-never-slave-server-id",), ("--login-path",),
         ("--compression-algorithms",), ("--zstd-compression-level",),
     )),
     (("-t", "--to-last-log"), False, "give the logs, their directory or its .index file"),
     (("--raw",), False, "`binlogio copy` makes logs from logs"),
+    (("--gtid-strict-mode",), False, "select by GTID or position"),
+    (("--skip-annotate-row-events",), False, "the statements of rows are shown with -vv only"),
+    (("--print-row-count",), False, "`binlogio stats` counts rows"),
+    (("--print-row-event-positions",), False, "--format json has the position of each event"),
+    (("--set-charset",), True, "--format sql sets the character set of each statement"),
+    (("--server-id-bits",), True, "--server-id compares the whole number"),
+    *((names, True, "binlogio has no option files") for names in (
+        ("--defaults-file",), ("--defaults-extra-file",), ("--defaults-group-suffix",),
+    )),
     (("-B", "--flashback"), False, "`binlogio undo` reverses row changes, as SQL or as a binary log"),
 )  # fmt: skip
 _POLL_SECONDS: Final = 0.2

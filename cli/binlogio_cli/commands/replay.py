@@ -215,8 +215,10 @@ def _target(url: str, options: dict[str, Any]) -> AbstractContextManager[Target]
 
     path = url.removeprefix(SCHEME)
     if path == url or not path:
+        rest = url.removeprefix("sqlite:").lstrip("/")
+        near = "" if ":" in rest or not rest else f"; did you mean {SCHEME}{rest}?"
         raise click.UsageError(
-            f"--to {without_password(url)}: expected sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}"
+            f"--to {without_password(url)}: expected sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}{near}"
         )
     return _kept_if_used(SqliteTarget.open(path, idempotent=options["idempotent"]))
 
