@@ -22,6 +22,46 @@ from binlogio_cli.messages import Refusal, error_text
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+SECTIONS: Final = {
+    "Select": (
+        "--database", "--table", "--exclude-table", "--operation", "--where", "--start-position", "--stop-position",
+        "--include-gtids", "--exclude-gtids", "--server-id", "--ignore-server-ids", "--do-domain-ids",
+        "--ignore-domain-ids",
+    ),
+    "Time": ("--start-datetime", "--stop-datetime", "--time-zone"),
+    "Output": ("--output", "--format", "--force", "--quiet", "--color"),
+    "Names of columns": ("--table-definitions", "--trust-ddl", "--database-charset"),
+    "Reading": ("--keyring", "--ignore-missing-logs", "--no-verify-checksum", "--max-event-size", "--max-opened-size"),
+}  # fmt: skip
+"""The sections of `--help`: options that several commands have. The others come first."""
+
+
+class SectionedCommand(click.Command):
+    """A command whose help has the examples before the options, and the options in sections."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the description and the examples."""
+        super().format_help_text(ctx, formatter)
+        super().format_epilog(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write nothing: the examples are above."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by section."""
+        titles = {name: title for title, names in SECTIONS.items() for name in names}
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *SECTIONS)}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                title = next((titles[name] for name in param.opts if name in titles), "Options")
+                found[title].append(record)
+        for title, records in found.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 class FilePath(click.Path):
     """The name of a file or directory, which is not empty: an empty name would mean the current directory."""
 

@@ -13,7 +13,7 @@ import click
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.storage.index_file import log_name, log_number, numbered_name
 from binlogio_cli.messages import say, say_missing
-from binlogio_cli.options import ByteSize, ignore_missing_logs_option
+from binlogio_cli.options import ByteSize, SectionedCommand, ignore_missing_logs_option
 from binlogio_cli.output import OutputFile, force_option, log_output, new_logs_option, out_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import counted
@@ -42,7 +42,7 @@ Examples: one table of all logs, in one log; a directory of logs of 100 MiB; a p
 """
 
 
-@click.command("copy", epilog=_EXAMPLE)
+@click.command("copy", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @new_logs_option
 @out_option

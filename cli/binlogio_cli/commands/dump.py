@@ -22,7 +22,7 @@ from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, error_text, say, say_gaps, say_missing, say_torn_tails
-from binlogio_cli.options import FilePath, format_option, ignore_missing_logs_option
+from binlogio_cli.options import FilePath, SectionedCommand, format_option, ignore_missing_logs_option
 from binlogio_cli.output import (
     STDOUT,
     Dump,
@@ -128,7 +128,7 @@ def _habits(command: Any) -> Any:
     return command
 
 
-@click.command("dump", epilog=_EXAMPLE)
+@click.command("dump", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @format_option(
     "text", "json", "sql", help="Output format: text for people, one JSON object per line, or SQL for the mysql client."

@@ -17,7 +17,7 @@ from binlogio.writer.explain import FORMATS, SCHEMA, TABLES, explain, is_notatio
 from binlogio.writer.rules.rule_sets import RULE_SETS
 from binlogio.writer.rules.statement_facts import CacheKind, LoggingFormat
 from binlogio_cli.messages import Refusal, error_text
-from binlogio_cli.options import definitions_option, format_option, parse_set
+from binlogio_cli.options import SectionedCommand, definitions_option, format_option, parse_set
 from binlogio_cli.quoting import json_text, safe
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _WORKLOG: Final = (
 )  # fmt: skip
 
 
-@click.command("explain", epilog=_EXAMPLE)
+@click.command("explain", cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("statements", required=False)
 @click.option(
     "--rules",

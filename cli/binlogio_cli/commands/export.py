@@ -15,7 +15,7 @@ from binlogio.columnar import SOURCE_COLUMNS
 from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say, say_missing
-from binlogio_cli.options import ignore_missing_logs_option
+from binlogio_cli.options import SectionedCommand, ignore_missing_logs_option
 from binlogio_cli.output import output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import counted
@@ -53,7 +53,7 @@ def _source_columns(_ctx: click.Context, _param: click.Parameter, value: str) ->
     return found
 
 
-@click.command("export", epilog=_EXAMPLE)
+@click.command("export", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @output_option("A new directory, or a new file with --format duckdb.", metavar="PATH", aliases=("--to",), required=True)
 @click.option(

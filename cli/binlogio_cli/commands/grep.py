@@ -22,7 +22,7 @@ from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
 from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import DAMAGE, Refusal, say, say_gaps
-from binlogio_cli.options import INPUT_PATH, format_option
+from binlogio_cli.options import INPUT_PATH, SectionedCommand, format_option
 from binlogio_cli.output import STDOUT, force_option, output_option, quiet_option
 from binlogio_cli.quantities import counted
 from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options
@@ -45,7 +45,7 @@ which a text came or went
 """
 
 
-@click.command("grep", epilog=_EXAMPLE)
+@click.command("grep", cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument(
     "arguments", metavar="[CONDITION] FILES...", nargs=-1, required=True, type=INPUT_PATH, callback=input_once
 )

@@ -16,7 +16,7 @@ from binlogio.dotted_names import canonical_name
 from binlogio.selection.table_names import TableNames
 from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import Refusal, say, say_gaps
-from binlogio_cli.options import FilePath, format_option
+from binlogio_cli.options import FilePath, SectionedCommand, format_option
 from binlogio_cli.output import force_option, output_option, quiet_option
 from binlogio_cli.quantities import counted
 from binlogio_cli.selection import check_names, files_argument, output_zone, reading_options, selection_options
@@ -33,7 +33,7 @@ Examples: a row of a year of logs; a composite key; what happened to it on one d
 """
 
 
-@click.command("history", epilog=_EXAMPLE)
+@click.command("history", cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table", metavar="TABLE")
 @click.argument("key", metavar="KEY")
 @files_argument

@@ -12,7 +12,7 @@ import click
 from binlogio.archive.key_index import IndexSummary, index_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import say, say_gaps
-from binlogio_cli.options import AliasedOption, FilePath
+from binlogio_cli.options import AliasedOption, FilePath, SectionedCommand
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import counted
@@ -45,7 +45,7 @@ def _parse_keys(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
     return keys
 
 
-@click.command("index", epilog=_EXAMPLE)
+@click.command("index", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @click.option(
     "-o",

@@ -11,7 +11,7 @@ import click
 from binlogio.archive.info import log_infos
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import DAMAGE, say, say_gaps
-from binlogio_cli.options import format_option
+from binlogio_cli.options import SectionedCommand, format_option
 from binlogio_cli.quantities import KIB, moment_text, size_text
 from binlogio_cli.quoting import json_text, safe
 from binlogio_cli.selection import files_argument, keyring_option
@@ -29,7 +29,7 @@ Examples
 """
 
 
-@click.command("info", epilog=_EXAMPLE)
+@click.command("info", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @click.option("--tables", is_flag=True, help="Show the tables with row changes; reads the whole logs.")
 @format_option("text", "json", help="Output format: text, or JSON: a line for each log.")

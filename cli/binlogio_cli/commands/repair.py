@@ -17,7 +17,7 @@ from binlogio.errors import BinlogFormatError
 from binlogio.series.continuity import series_gaps
 from binlogio.storage.index_file import log_name, log_number, next_log_name
 from binlogio_cli.messages import DAMAGE, OK, Refusal, say
-from binlogio_cli.options import OutputPath, format_option
+from binlogio_cli.options import OutputPath, SectionedCommand, format_option
 from binlogio_cli.output import OutputFile, force_option, log_output, new_logs_option, out_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import counted
@@ -35,7 +35,7 @@ Examples: one log; all logs of a directory, with a new index file; an index file
 """
 
 
-@click.command("repair", epilog=_EXAMPLE)
+@click.command("repair", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @new_logs_option
 @out_option

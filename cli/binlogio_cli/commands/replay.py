@@ -24,7 +24,7 @@ from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, say, say_missing, say_torn_tails
-from binlogio_cli.options import ignore_missing_logs_option
+from binlogio_cli.options import SectionedCommand, ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched
 from binlogio_cli.quantities import counted
@@ -59,7 +59,7 @@ Examples:
 """
 
 
-@click.command("replay", epilog=_EXAMPLE)
+@click.command("replay", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @click.option(
     "--to",

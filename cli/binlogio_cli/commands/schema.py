@@ -19,6 +19,7 @@ from binlogio_cli.messages import DAMAGE, OK, Refusal, error_text, say, say_gaps
 from binlogio_cli.options import (
     INPUT_PATH,
     OutputPath,
+    SectionedCommand,
     charset_option,
     given_settings,
     ignore_missing_logs_option,
@@ -45,7 +46,7 @@ Examples: from logs; a catalogue, which later logs extend; from a server that ru
 """
 
 
-@click.command("schema", epilog=_EXAMPLE)
+@click.command("schema", cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("files", nargs=-1, type=INPUT_PATH, callback=input_once)
 @click.option(
     "--information-schema",

@@ -12,7 +12,14 @@ from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio.storage.index_file import base_name
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, say, say_gaps
-from binlogio_cli.options import OutputPath, definitions_file, definitions_option, format_of, format_option
+from binlogio_cli.options import (
+    OutputPath,
+    SectionedCommand,
+    definitions_file,
+    definitions_option,
+    format_of,
+    format_option,
+)
 from binlogio_cli.output import OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import duration_text, moment_text, size_text, width_text, zone_text
@@ -46,7 +53,7 @@ Examples
 _LONGEST_LIST: Final = 40
 
 
-@click.command("stats", epilog=_EXAMPLE)
+@click.command("stats", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @click.option(
     "--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="The number of transactions to list."

@@ -21,7 +21,7 @@ from binlogio.replay.undo.inverse import WholeImages
 from binlogio.replay.undo.outputs import KINDS
 from binlogio.selection.selection import Selection
 from binlogio_cli.messages import Refusal, error_text, say, say_missing, say_torn_tails
-from binlogio_cli.options import OutputPath, format_of, ignore_missing_logs_option
+from binlogio_cli.options import OutputPath, SectionedCommand, format_of, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.progress import watched, watched_logs
 from binlogio_cli.quantities import counted
@@ -56,7 +56,7 @@ Examples: reverse the changes of one table since noon, as SQL and as a binary lo
 """
 
 
-@click.command("undo", epilog=_EXAMPLE)
+@click.command("undo", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @output_option()
 @click.option(

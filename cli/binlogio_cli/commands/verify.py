@@ -13,7 +13,7 @@ from binlogio.errors import BinlogError
 from binlogio.series.gtid_history import NOTE
 from binlogio.storage import find_logs, load_keyring
 from binlogio.storage.index_file import is_index_file
-from binlogio_cli.options import definitions_option, format_option
+from binlogio_cli.options import SectionedCommand, definitions_option, format_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quoting import json_text, safe
@@ -37,7 +37,7 @@ Exit codes: 0 all is fine, 1 damage or a problem, 4 I/O error.
 _NOT_FINE: Final = 1
 
 
-@click.command("verify", epilog=_EXAMPLE)
+@click.command("verify", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @click.option("--problems", is_flag=True, help="Print logs with damage or problems only.")
 @click.option(

@@ -19,7 +19,7 @@ from binlogio.storage.log_index import has_series, new_series
 from binlogio.writer import BinlogWriter
 from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
-from binlogio_cli.options import INPUT_PATH, parse_set
+from binlogio_cli.options import INPUT_PATH, SectionedCommand, parse_set
 from binlogio_cli.output import output_option
 from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import safe
@@ -56,7 +56,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
         ctx.exit()
 
 
-@click.command("write", epilog=_EXAMPLE)
+@click.command("write", cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("scripts", nargs=-1, metavar="[SCRIPT...]", type=INPUT_PATH)
 @output_option(
     "The directory for the logs, created if it does not exist.", metavar="DIR", aliases=("--out",), is_directory=True
