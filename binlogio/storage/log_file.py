@@ -278,7 +278,7 @@ class _Unpacked:
                 plain: bytes = self._decompressor.decompress(data, size)
             except self._error as exc:
                 raise BinlogFormatError(f"the compressed file is corrupt: {exc}") from exc
-            if plain:
+            if plain or not size:
                 return plain
 
     def _next_stream(self) -> bytes:

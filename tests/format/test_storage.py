@@ -85,6 +85,18 @@ def _content(found: LogFile) -> bytes:
         opened.close()
 
 
+@pytest.mark.parametrize("encoding", PACKED)
+def test_no_bytes_can_be_read_from_a_compressed_log(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(PACKED[encoding](DATA))
+    (found,) = find_logs(path)
+    opened = found.open()
+
+    read = [opened.read(size) for size in (10, 0, len(DATA), 0)]
+    opened.close()
+    assert read == [DATA[:10], b"", DATA[10:], b""]
+
+
 # -------------------------------------------------------------------------------------------------------- local names
 
 
