@@ -122,6 +122,10 @@ def recognize(sql: bytes) -> Statement:
 
 def _recognized(words: Words) -> Statement:
     word = _without_parentheses(words).take().upper
+    if word == "SET" and words.accept("STATEMENT"):  # of variables that change how names and texts are read
+        while not words.accept("FOR"):
+            words.skip_one()
+        return _recognized(words)
     if word in _CHANGES_ROWS or (word == "ANALYZE" and words.next.upper not in _NO_ROWS):
         return _CHANGES  # MariaDB's ANALYZE executes the statement after it
     if (word == "BEGIN" and (words.ended or words.sees("WORK"))) or (word == "START" and words.sees("TRANSACTION")):
