@@ -676,7 +676,7 @@ def read_tables(
         BinlogError: while iterating: a log is damaged, or is not a binary log, or a definition has other columns than
             the table.
     """
-    require_kernel("read_tables")
+    require_kernel("reading rows into Arrow")
     check_values("zero_dates", (zero_dates,), _ZERO_DATES)
     check_values("json_diffs", (json_diffs,), _JSON_DIFFS)
     check_values("source_columns", source_columns, SOURCE_COLUMNS)

@@ -76,7 +76,7 @@ def test_record_batches_are_refused_without_the_kernel() -> None:
     with pytest.raises(subprocess.CalledProcessError) as caught:
         _run(code)
 
-    assert "MissingKernel: read_tables needs the compiled kernel, found import of" in caught.value.stderr
+    assert "MissingKernel: reading rows into Arrow needs the compiled kernel, found import of" in caught.value.stderr
     assert "C compiler" in caught.value.stderr
 
 
