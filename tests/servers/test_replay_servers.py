@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -12,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -41,7 +39,7 @@ from binlogio_cli.main import cli
 from corpus import Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
 from logs import description, encode, header, log, query
-from random_sessions import RandomSessions, copied_logs, difference, state
+from random_sessions import state
 from real_servers import KINDS, Instance, vendor
 from row_events import group
 from target_servers import OPTIONS, cases_of, connect, emptied, fed, rows_of, tables, url
@@ -50,9 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
-
-WORKLOADS: Final = int(os.environ.get("BINLOGIO_WORKLOADS", "1"))
-FIRST_WORKLOAD: Final = int(os.environ.get("BINLOGIO_FIRST_WORKLOAD", "1"))
 
 # Foreign keys that cascade: a replay of the log, the server's own too, does not give these rows.
 NOT_COMPARED: Final = ("corpus.kid2",)
@@ -572,28 +567,27 @@ def test_a_setting_that_is_logged_with_ddl_only_is_that_of_the_session(
     assert expected.count("NULL") == 40
 
 
-def test_statements_have_the_settings_of_their_session(server: Instance, tmp_path: Path) -> None:
-    """Random statements of sessions with random settings, logged as text, end in the same state with any workers."""
-    wrong: dict[Any, Any] = {}
-    for seed in range(FIRST_WORKLOAD, FIRST_WORKLOAD + WORKLOADS):
-        log_format = ("MIXED", "STATEMENT")[seed % 2]
-        with RandomSessions(server, Random(seed), log_format) as sessions:
-            sessions.run(100)
-            expected = state(server)
-        logs = copied_logs(server, tmp_path / str(seed))
-        for workers in (1, 2, 4, 8):
-            emptied(server)
-            try:
-                with closing(MysqlTarget.open(url(server))) as target, binlogio.open(logs) as reader:
-                    replay(reader, target, workers=workers)
-            except ReplayError as exc:
-                wrong[seed, log_format, workers] = str(exc)
-                continue
-            different = difference(expected, state(server))
-            if different:
-                wrong[seed, log_format, workers] = different
+def test_a_table_from_a_select_has_the_timestamps_of_its_session(server: Instance, tmp_path: Path) -> None:
+    """Its rows come in a transaction, in which MySQL refuses explicit_defaults_for_timestamp (ERROR 1766)."""
+    emptied(server)
+    server.sql(
+        "FLUSH BINARY LOGS; SET binlog_format = ROW; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, at "
+        "TIMESTAMP); INSERT INTO d.t VALUES (1, '2026-01-02 03:04:05'); CREATE TABLE d.u SELECT id FROM d.t;"
+        "CREATE TABLE d.v (PRIMARY KEY (id)) SELECT * FROM d.t; FLUSH BINARY LOGS"
+    )
+    log = shutil.copy(sorted(server.data.glob("binlog.0*[0-9]"))[-2], tmp_path)
+    expected = state(server)
+    found = []
+    for applies_events in (None, False):
+        emptied(server)
+        with (
+            closing(MysqlTarget.open(url(server), applies_events=applies_events)) as target,
+            binlogio.open(log) as reader,
+        ):
+            replay(reader, target, gtids="new")
+        found.append(state(server))
 
-    assert wrong == {}
+    assert found == [expected, expected]
 
 
 def test_old_temporal_values_arrive_as_sql_or_not_at_all(server: Instance, tmp_path: Path) -> None:

@@ -299,7 +299,8 @@ class StatementSender:
     def _context(self, step: StatementStep | LoadStep, transaction: LoggedTransaction) -> Iterator[str]:
         described = transaction.description
         source = described.context if described is not None else None
-        is_mariadb, in_transaction = self._connection.is_mariadb, not transaction.commits_itself
+        is_mariadb = self._connection.is_mariadb
+        in_transaction = not transaction.commits_itself or (self._state.is_open and self._state.gtid is None)
         if not in_transaction:
             self._explicit = explicit_timestamps(step.event, is_mariadb=is_mariadb)
         return context_of(step.event, step.context, is_mariadb=is_mariadb, source=source, in_transaction=in_transaction)

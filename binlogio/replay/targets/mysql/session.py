@@ -93,11 +93,12 @@ class MysqlSession:
 
     def _begin(self, transaction: LoggedTransaction, *, has_rows: bool) -> None:
         state = self._state
-        if not transaction.commits_itself:
+        begins = (has_rows and state.gtid is None) or not transaction.commits_itself
+        if begins:
             self._statements.set_explicit_timestamps(transaction)
-            if state.gtid is not None:
-                state.waiting += gtid_statements(state.gtid)
-        if (has_rows and state.gtid is None) or not transaction.commits_itself:
+        if not transaction.commits_itself and state.gtid is not None:
+            state.waiting += gtid_statements(state.gtid)
+        if begins:
             state.waiting.append((b"BEGIN", None))
         state.is_open = has_rows or not transaction.commits_itself
 
