@@ -14,8 +14,10 @@ from __future__ import annotations
 import re
 import tempfile
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -80,6 +82,7 @@ _TEXTS: Final = {
     "NT": "INSERT INTO n SELECT a, b FROM t",
 }
 _ERROR: Final = re.compile(r"/\*\s*error\s+(\d+)\s*\*/\s*$", re.IGNORECASE)
+_CREATES_FROM_SELECT: Final = (StatementKind.CREATE_SELECT, StatementKind.CREATE_TEMPORARY_SELECT)
 _BODIES: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE", "SET")
 
 
@@ -110,12 +113,14 @@ class LoggedPart:
 class ExplainedStatement:
     """Result of a statement in one binlog_format.
 
-    `group_end` is the event that ends the group of the statement: XID, COMMIT or ROLLBACK.
+    `group_end` is the event that ends the group of the statement: XID, COMMIT or ROLLBACK. `maps` are parts of table
+    maps without rows, of tables that SELECT ... FOR UPDATE locks.
     """
 
     sql: str
     error: int = 0
     parts: list[LoggedPart] = field(default_factory=list)
+    maps: list[LoggedPart] = field(default_factory=list)
     unsafe: tuple[str, ...] = ()
     warnings: tuple[LoggingWarning, ...] = ()
     refusal: LoggingError | None = None
@@ -202,7 +207,8 @@ class _Run:
         self._log = log
         self._session = session
         self._objects = replace(objects, tables=[*objects.tables, *tables])
-        self._triggers: dict[object, Trigger] = dict(enumerate(objects.triggers))  # created ones by their names
+        self._given = tuple(objects.triggers)
+        self._created: dict[str, tuple[str, str]] = {}  # by the name of a trigger: its text and default database
         self._functions: list[str] = []  # whose statements are not known
         self._steps: list[ExplainedStatement] = []
         self._ends = [log.position.offset]
@@ -222,7 +228,7 @@ class _Run:
                 self._execute(step)
         except LoggingError as refusal:
             step.refusal = refusal
-            step.parts = []
+            step.parts = step.maps = []
         step.warnings = tuple(self._session.warnings)
         self._note(step, before)
         return step
@@ -288,29 +294,41 @@ class _Run:
                 found=called or step.sql,
                 hint="give the statements that it executes in its place, or a script with them to `binlogio write`",
             )
-        decision = decide_logging_format(session.variables, facts, session.state)
-        step.unsafe = tuple(reason.name for reason in decision.unsafe)
-        written = [table for table in facts.all_tables if table.write]
-        step.parts = _parts(session, decision, written)
-        statement = _with_rows(replace(statement, error=step.error), facts, written)
-        session.execute(statement)
-        self._define(step.sql, facts.kind)
-
-    def _define(self, sql: str, kind: StatementKind) -> None:
-        """Add the table of a CREATE TABLE to the existing tables, and a trigger to the triggers."""
-        if kind not in (StatementKind.DDL, StatementKind.CREATE_TEMPORARY):
-            return
-        if self._define_routine(sql):
-            return
         try:
-            table = parse_create_table(sql, schema=self._session.schema)
-        except UnsupportedFeature:
+            decision = decide_logging_format(session.variables, facts, session.state)
+        except LoggingError:
+            session.execute(statement)  # refused as well, with the warnings that come before a refusal
+            raise
+        step.unsafe = tuple(reason.name for reason in decision.unsafe)
+        locked = [table for table in facts.all_tables if table.write]
+        step.parts = _parts(session, decision, [table for table in locked if not table.only_locked])
+        caches = [part.cache for part in step.parts]
+        step.maps = [part for part in _parts(session, decision, locked) if part.cache not in caches]
+        statement = _with_rows(replace(statement, error=step.error), facts, locked)
+        session.execute(statement)
+        self._define(step.sql, facts)
+
+    def _define(self, sql: str, facts: StatementFacts) -> None:
+        """Add created tables to the existing ones, remove dropped ones, and take triggers."""
+        objects, kind = self._objects, facts.kind
+        if kind in (StatementKind.DML, StatementKind.SELECT, StatementKind.LOAD_DATA):
             return
-        if kind is StatementKind.DDL:
-            self._objects = replace(self._objects, tables=[*self._objects.tables, table])
-        else:
-            temporary = [*self._objects.temporary_tables, table]
-            self._objects = replace(self._objects, temporary_tables=temporary)
+        if kind is StatementKind.DDL and self._define_routine(sql):
+            return
+        created = [_invented(table) for table in facts.tables[:1] if kind in _CREATES_FROM_SELECT]
+        with suppress(UnsupportedFeature):
+            created = created or [parse_create_table(sql, schema=self._session.schema)]
+        dropped = {
+            (dotted_name(table.schema, table.name), table.temporary)
+            for table in facts.tables
+            if kind is StatementKind.DROP_TEMPORARY or leading_words(sql, NEWEST_MYSQL).accept("DROP", "TABLE")
+        }
+        is_temporary = kind in (StatementKind.CREATE_TEMPORARY, StatementKind.CREATE_TEMPORARY_SELECT)
+        tables, temporary = (
+            [one for one in known if (one.full_name, is_own) not in dropped] + created * (is_own is is_temporary)
+            for known, is_own in ((objects.tables, False), (objects.temporary_tables, True))
+        )
+        self._objects = replace(objects, tables=tables, temporary_tables=temporary)
 
     def _define_routine(self, sql: str) -> bool:
         """Take a CREATE or DROP TRIGGER, or note a function; returns False for another statement.
@@ -327,14 +345,20 @@ class _Run:
         if kind == "FUNCTION":
             self._functions.append(name)
         elif verb == "DROP":
-            self._triggers.pop(key, None)
+            self._created.pop(key, None)
         else:
-            self._triggers[key] = self._trigger(words, sql)
-        self._objects = replace(self._objects, triggers=self._triggers.values())
+            self._created[key] = sql, self._session.schema
+        for _ in (None, *self._created):  # each may fire others
+            triggers = (*self._given, *starmap(self._trigger, self._created.values()))
+            self._objects = replace(self._objects, triggers=triggers)
         return True
 
-    def _trigger(self, words: Words, sql: str) -> Trigger:
-        """Return the trigger of the words after its name."""
+    def _trigger(self, sql: str, default: str) -> Trigger:
+        """Return the trigger of a CREATE TRIGGER; `default` is the default database."""
+        words = Words(tokenize(sql))
+        words.accept("CREATE")
+        words.object_kind()
+        words.table_name()
         words.take()  # BEFORE or AFTER
         event = words.take().upper
         words.expect("ON")
@@ -348,10 +372,12 @@ class _Run:
                 found=sql,
                 hint="give the statements of its body in a `trigger` line to `binlogio write`",
             )
-        schema = schema or self._session.schema
-        body = facts_from_sql(sql[words.next.start :], schema, objects=self._objects)
+        full_name = dotted_name(schema or default, table)
+        if full_name not in (known.full_name for known in self._objects.tables):
+            raise UnsupportedFeature("the table is not defined", field="sql", found=full_name)
+        body = facts_from_sql(sql[words.next.start :], schema or default, objects=self._objects)
         facts = StatementFacts(kind=StatementKind.SELECT, sub_statements=(body,))
-        return Trigger(table=dotted_name(schema, table), event=event, body=facts)
+        return Trigger(table=full_name, event=event, body=facts)
 
     def _note(self, step: ExplainedStatement, before: int) -> None:
         number, after = len(self._steps) - 1, self._session.cached
@@ -359,7 +385,7 @@ class _Run:
             self._close(number)
         self._waiting = [(size, part) for size, part in self._waiting if size <= after]
         waits = after > before
-        for part in step.parts:
+        for part in (*step.parts, *step.maps):
             if part.cache is CacheKind.TRANSACTION and waits:
                 self._waiting.append((after, part))
             else:
@@ -380,22 +406,22 @@ def _parts(session: Session, decision: LoggingDecision, written: Sequence[TableA
     return []
 
 
-def _with_rows(statement: Statement, facts: StatementFacts, written: Sequence[TableAccess]) -> Statement:
+def _with_rows(statement: Statement, facts: StatementFacts, locked: Sequence[TableAccess]) -> Statement:
     """Return the statement with one row for each table that it writes, and an invented definition of each table."""
-    kinds = (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.CREATE_SELECT)
+    kinds = (StatementKind.DML, StatementKind.SELECT, StatementKind.LOAD_DATA, StatementKind.CREATE_SELECT)
     if facts.kind not in kinds or facts.is_skipped or (statement.error and facts.kind is StatementKind.CREATE_SELECT):
         return statement
-    tables = [
-        TableDefinition(table.schema, table.name, _COLUMNS[:1], engine=table.engine.name)
-        for table in written
-        if not table.is_local
-    ]
+    tables = {_invented(table): table for table in locked if not table.is_local}
     return replace(
         statement,
-        changes=tuple(_change(facts.verb, table) for table in tables),
+        changes=tuple(_change(facts.verb, one) for one, table in tables.items() if not table.only_locked),
         locked=tuple(tables),
         cascades=(),
     )
+
+
+def _invented(table: TableAccess) -> TableDefinition:
+    return TableDefinition(table.schema, table.name, _COLUMNS[:1], engine=table.engine.name)
 
 
 def _change(verb: str, table: TableDefinition) -> Change:

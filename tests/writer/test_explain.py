@@ -6,13 +6,24 @@ and flush (D at once, C, R, or I for never), `!` where the worklog warns.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.options import ServerVariables
 from binlogio.schema import ColumnDefinition, TableDefinition
-from binlogio.writer.explain import FORMATS, ExplainedStatement, explain, is_notation, steps_of_notation, steps_of_sql
+from binlogio.writer.explain import (
+    FORMATS,
+    TABLES,
+    ExplainedStatement,
+    explain,
+    is_notation,
+    steps_of_notation,
+    steps_of_sql,
+)
 from binlogio.writer.rules.known_objects import KnownObjects
+from binlogio.writer.rules.statement_text import facts_from_sql
 
 # 6.b is `SSD SSD STR` in the worklog's table in STATEMENT format. Its text, its requirement 4 and a server discard T.
 WORKLOG = {
@@ -151,3 +162,87 @@ def test_transaction_is_explained_however_it_is_spelt(blank: str) -> None:
 
     assert [one.letters for one in found if one.letters] == ["STC", "STI"]
     assert [one.group_end for one in found] == ["", "", "", "", "", "", "", "XID"]
+
+
+# Sequences on a 9.7 server: letters, ends of groups, and numbers of warnings that were not explained as it logs them.
+@pytest.mark.parametrize(
+    ("binlog_format", "sql", "expected", "ends", "warnings"),
+    [
+        ("ROW", "INSERT INTO t SELECT * FROM n FOR UPDATE", "RTC", "XID", [6414]),
+        ("STATEMENT", "INSERT INTO n SELECT * FROM t FOR UPDATE", "SSD", "COMMIT", [6414]),
+        ("ROW", "BEGIN; INSERT INTO t SELECT * FROM n FOR UPDATE; COMMIT", "RTC", " COMMIT XID", [6414]),
+        (
+            "ROW",
+            "CREATE TEMPORARY TABLE tmp SELECT * FROM n; INSERT INTO n VALUES (1, 1)",
+            " RSD",
+            " COMMIT",
+            [],
+        ),
+        (
+            "STATEMENT",
+            "BEGIN; CREATE TEMPORARY TABLE tmp SELECT * FROM n; DROP TEMPORARY TABLE IF EXISTS tmp; COMMIT",
+            "STC STC",
+            "   COMMIT",
+            [],
+        ),
+        (
+            "STATEMENT",
+            "CREATE TEMPORARY TABLE tmp (a INT); DROP TEMPORARY TABLE tmp; DROP TEMPORARY TABLE IF EXISTS tmp",
+            "SDD SDD ",
+            "DIRECT DIRECT ",
+            [],
+        ),
+        (
+            "ROW",
+            (
+                "CREATE TABLE m (a INT) ENGINE=MyISAM; CREATE TRIGGER a AFTER INSERT ON n FOR EACH ROW DELETE FROM m; "
+                "CREATE TRIGGER b BEFORE DELETE ON m FOR EACH ROW UPDATE t SET b = 1; INSERT INTO n VALUES (1, 1)"
+            ),
+            "SDD SDD SDD RSD+RTC",
+            "DIRECT DIRECT DIRECT XID",
+            [6414],
+        ),
+        (
+            "MIXED",
+            "CREATE TRIGGER a BEFORE UPDATE ON t FOR EACH ROW SET @x = UUID(); UPDATE n, t SET n.b = 2",
+            "SDD RSD",
+            "DIRECT COMMIT",
+            [],
+        ),
+        (
+            "ROW",
+            "BEGIN; INSERT INTO n SELECT * FROM t; SAVEPOINT s; INSERT INTO t VALUES (1, 1); ROLLBACK TO s; COMMIT",
+            "RSD  RTI",
+            " COMMIT    XID",
+            [6414, 1196],
+        ),
+    ],
+)
+def test_sequences_are_explained_as_a_server_logs_them(
+    binlog_format: str, sql: str, expected: str, ends: str, warnings: list[int]
+) -> None:
+    found = explained(sql, binlog_format)
+    writes = [one for one in found if one.sql.split()[0] not in ("BEGIN", "COMMIT", "ROLLBACK")]
+
+    assert " ".join(one.letters.rstrip("!") for one in writes).rstrip() == expected.rstrip()
+    assert " ".join(one.group_end for one in found) == ends
+    assert [warning.errno for one in found for warning in one.warnings if warning.errno != 1592] == warnings
+
+
+def test_functions_that_write_are_explained_with_their_rows() -> None:
+    """DO and SELECT, also after a statement that was warned of and before one that is refused without a warning."""
+    body = facts_from_sql("INSERT INTO n VALUES (1, 1)", "test", TABLES)
+    steps = ["DO f()", "INSERT INTO t SELECT a, b FROM n LIMIT 1", "UPDATE t SET b = 2"]
+    objects = KnownObjects(routines={"f": body})
+    variables = ServerVariables(binlog_format="STATEMENT", transaction_isolation="READ-COMMITTED", gtid_mode="OFF")
+
+    rows = explain(steps[:1], replace(variables, binlog_format="ROW"), objects=objects)
+    found = explain([*steps[:1], "CREATE TEMPORARY TABLE m ENGINE=MEMORY SELECT * FROM t", *steps[1:]], variables)
+
+    assert [(one.letters, one.group_end) for one in rows] == [("RSD", "COMMIT")]
+    assert [[warning.errno for warning in one.warnings] for one in found] == [[], [1592], [], []]
+
+
+def test_a_trigger_of_an_unknown_table_is_refused() -> None:
+    with pytest.raises(UnsupportedFeature, match=r"the table is not defined, found test\.z"):
+        explained("CREATE TRIGGER a AFTER INSERT ON z FOR EACH ROW DELETE FROM t")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -167,3 +168,50 @@ def test_without_autocommit_a_commit_forgets_savepoints_and_temporary_tables_als
         session.rollback()
 
         assert (caught.value.errno, list(session.warnings)) == (1305, [])
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_written"),
+    [
+        ("INSERT IGNORE INTO t VALUES (1, 'x')", True),
+        ("INSERT INTO t VALUES (1, 'x') ON DUPLICATE KEY UPDATE v = v", True),
+        ("REPLACE INTO t SET id = 1, v = 'x'", True),
+        ("INSERT IGNORE INTO t SELECT * FROM t", False),
+        ("UPDATE t SET v = v", False),
+        ("DELETE FROM t WHERE id = 9", False),
+    ],
+)
+def test_a_row_that_is_ignored_or_stays_equal_is_committed_by_its_engine(sql: str, is_written: bool) -> None:
+    """A group as text, without changes: XID if the engine was asked to write a row, else COMMIT."""
+    storage = MemoryStorage()
+
+    with writer(storage, binlog_format="STATEMENT") as log, log.session("shop") as session:
+        session.execute(Statement.from_sql(sql, "shop", [T, N]))
+
+    assert texts(storage) == ["BEGIN", sql, "Xid" if is_written else "COMMIT"]
+
+
+def test_a_refused_create_select_leaves_the_engines_of_the_transaction() -> None:
+    """3748 comes before its tables are opened: no warning 6414 with it or after it."""
+    create = "CREATE TEMPORARY TABLE tmp SELECT * FROM n"
+    with writer(MemoryStorage(), gtid_mode="ON", binlog_format="STATEMENT") as log, log.session("shop") as session:
+        session.begin()
+        with pytest.raises(LoggingError) as refused:
+            session.execute(Statement.from_sql(create, "shop", [T, N]))
+        session.execute(insert(N, 1))
+
+        assert (refused.value.errno, session.warnings) == (3748, [])
+
+
+def test_a_statement_refused_by_isolation_leaves_the_engines_of_the_one_before() -> None:
+    """1665: InnoDB refuses the lock and takes no part; a DELETE with LIMIT 0 has locked its table, and nothing more."""
+    memory = replace(N, name="m", engine="MEMORY")
+    tables = [T, N, memory]
+    variables = {"binlog_format": "STATEMENT", "transaction_isolation": "READ-COMMITTED", "gtid_mode": "OFF"}
+    with writer(MemoryStorage(), **variables) as log, log.session("shop") as session:
+        session.execute(Statement.from_sql("DELETE FROM n LIMIT 0", "shop", tables))
+        with pytest.raises(LoggingError):
+            session.execute(insert(T, 1))
+        session.execute(insert(memory, 1))
+
+        assert [warning.errno for warning in session.warnings] == [6414]

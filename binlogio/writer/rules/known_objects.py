@@ -259,13 +259,18 @@ class Names:
     ) -> StatementFacts:
         """Return the facts, including those of called functions, fired triggers, and foreign keys.
 
-        `fired` are tables with the events that fire their triggers, `cascading` tables with the events that activate
+        `fired` are tables with the events that fire their triggers; those of tables that the statement does not write
+        are locked all the same. `cascading` tables with the events that activate
         foreign keys.
         """
         calls = words.calls.union(*(view.calls for view in self.view_words))
         names = {self._full(call) for call in calls}
         called = [facts for name, facts in self._routines.items() if name in names]
-        bodies = [body for table, events in fired for body in self._bodies(table, events)]
+        bodies = [
+            body if table.write and not table.only_locked else _only_locked(body)
+            for table, events in fired
+            for body in self._bodies(table, events)
+        ]
         undeclared = any(self._full(name) not in self._routines for name in self.functions)
         udfs = (UnsafeReason.UDF,) if undeclared or calls & self._udfs else ()
         return StatementFacts(
@@ -273,10 +278,16 @@ class Names:
             verb=words.verb,
             tables=tuple(tables),
             unsafe=words.unsafe.union(unsafe, udfs, *(view.unsafe for view in self.view_words)),
-            sub_statements=(*called, *bodies, *self.cascades(cascading)),
+            sub_statements=(*bodies, *self.cascades(cascading), *called),
             updates_on_duplicate=updates_on_duplicate,
             is_skipped=is_skipped,
         )
+
+
+def _only_locked(body: StatementFacts) -> StatementFacts:
+    """Return a trigger that the statement locks and does not execute."""
+    tables = tuple(replace(table, only_locked=table.write) for table in body.tables)
+    return replace(body, tables=tables, sub_statements=tuple(map(_only_locked, body.sub_statements)))
 
 
 def _event_at_child(key: ForeignKeyDefinition, events: Collection[str]) -> str | None:

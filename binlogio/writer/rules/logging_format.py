@@ -202,7 +202,8 @@ def _decide_dml(
     if facts.kind is StatementKind.CREATE_SELECT or (facts.kind in _CREATES and not state.in_transaction):
         cache = CacheKind.DIRECT
     else:
-        cache = statement_cache(variables, state, written, is_mixed_unsafe=is_mixed_unsafe)
+        changed = [table for table in written if not table.only_locked]
+        cache = statement_cache(variables, state, changed, is_mixed_unsafe=is_mixed_unsafe)
     keeps = facts.kind is StatementKind.CREATE_TEMPORARY_SELECT or not all(t.engine.transactional for t in written)
     return LoggingDecision(
         format=found,

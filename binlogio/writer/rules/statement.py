@@ -17,6 +17,7 @@ from binlogio.events.statement_context import IntvarEvent, RandEvent, UserVarEve
 from binlogio.frozen import dataclass
 from binlogio.schema import TableDefinition
 from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
+from binlogio.schema.ddl.tokens import tokenize
 from binlogio.schema.statement_scope import leading_words
 from binlogio.writer.query_events import text_bytes
 from binlogio.writer.rules.known_objects import Uses, table_access
@@ -191,6 +192,7 @@ class Statement:
             facts=facts,
             locked=tuple(table for table in written if table is not None),
             cascades=tuple(table for table in cascades if table is not None),
+            modifies_engine=True if _always_writes(facts, sql) else None,
             updated_tables=updated_tables_of(facts) if facts.kind is StatementKind.DML else None,
             uses=uses,
         )
@@ -259,6 +261,17 @@ def _written(changes: Iterable[Change], temporary: Collection[tuple[str, str]]) 
         if table.has_foreign_keys and not isinstance(change, Delete):
             found[table] = replace(access, checks_foreign_keys=True)
     return tuple(found.values())
+
+
+def _always_writes(facts: StatementFacts, sql: str) -> bool:
+    """Return whether a statement that succeeds has written a row, which may have been ignored or have stayed equal."""
+    return (
+        facts.verb in ("INSERT", "REPLACE")
+        and len(facts.tables) == 1
+        and facts.tables[0].engine.has_xid
+        and not facts.tables[0].temporary
+        and not {"SELECT", "TABLE", "WITH"}.intersection(token.upper for token in tokenize(sql))
+    )
 
 
 def updated_tables_of(facts: StatementFacts) -> int:

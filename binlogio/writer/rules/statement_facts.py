@@ -79,6 +79,7 @@ class TableAccess:
         checks_foreign_keys: the statement may insert or update rows of it that must refer to rows of other tables. This
             is False for DELETE, and True for each table that an UPDATE of several tables joins.
         is_missing: DROP TABLE names it, and it does not exist.
+        only_locked: SELECT ... FOR UPDATE locks it for writing, and the statement does not change it.
     """
 
     schema: str
@@ -95,6 +96,7 @@ class TableAccess:
     is_foreign_key_parent: bool = False
     checks_foreign_keys: bool = False
     is_missing: bool = False
+    only_locked: bool = False
 
     @property
     def is_local(self) -> bool:

@@ -265,7 +265,7 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
     targets = [] if creates else _targets(tree, nodes, known, views)
     joined = _own_nodes(nodes) if isinstance(tree, exp.Update) else []
     locked = _locked_nodes(tree)
-    tables, written, changed = list(created), [], []
+    tables, fired, changed = list(created), [], []
     unsafe = set(_reasons(words, kind, tree, updates=conflict is not None))
     for node in nodes:
         is_target = any(node is one for one in targets)
@@ -285,9 +285,11 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
             if (is_joined and one.is_own) or words.verb == "DELETE":
                 checks = words.verb != "DELETE" and known.has_foreign_keys(table)
                 table = replace(table, checks_foreign_keys=checks)
+            if is_written and not is_target:
+                table = replace(table, only_locked=True)
             tables.append(table)
-            if is_target and is_written:
-                written.append(table)
+            if is_written or (is_joined and one.is_own):
+                fired.append(table)
             if (is_joined and one.is_own) or (is_target and is_written):
                 changed.append(table)  # an UPDATE of several tables locks the children of each table that it joins
     events = _events(words, updates_on_duplicate=conflict is not None)
@@ -295,7 +297,7 @@ def _facts_of_tree(words: StatementWords, kind: StatementKind, tree: exp.Expr, k
         words,
         kind,
         tables,
-        fired=[(table, events) for table in written],
+        fired=[(table, events) for table in fired],
         cascading=[(table, events) for table in changed],
         unsafe=unsafe,
         updates_on_duplicate=conflict is not None,

@@ -205,7 +205,8 @@ class Session:
             caches.transaction.truncate(savepoint.position)
         transaction.is_logged = savepoint.is_logged
         transaction.is_registered = savepoint.is_registered
-        transaction.modifies_engine = savepoint.modifies_engine
+        transaction.modifies_engine &= savepoint.modifies_engine or savepoint.has_engine  # an engine that stays
+        transaction.has_engine = savepoint.has_engine
         connection.warnings += transaction.rollback_warnings()
 
     def release(self, name: str) -> None:

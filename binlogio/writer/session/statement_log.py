@@ -31,6 +31,7 @@ from binlogio.writer.rules.statement_facts import (
     StatementFacts,
     StatementKind,
 )
+from binlogio.writer.rules.table_accesses import refused_by_isolation
 from binlogio.writer.session.cache import AT_START, BinlogCache, CachePosition
 from binlogio.writer.session.connection import LoggingPlan
 from binlogio.writer.session.transaction import NO_ENGINES
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 MAX_PLANS: Final = 1024
 TRANSACTION_CACHE_FULL: Final = 1197
 DEADLOCK: Final = 1213
+OPENED_NO_TABLE: Final = (1786, 3748)  # refused for GTID consistency, before its tables are opened
 _DUPLICATES: Final = {"": 0, "IGNORE": 1, "REPLACE": 2}
 ROW_LOGGING_FAILED: Final = LoggingWarning(
     level="Error",
@@ -190,11 +192,15 @@ def decide(connection: ConnectionState, facts: StatementFacts) -> LoggingDecisio
     Raises:
         LoggingError: the statement is refused.
     """
+    mix, warned = connection.engine_mix, len(connection.warnings)
     connection.mix(facts)
     try:
         decision = decide_logging_format(connection.variables, facts, connection.state())
-    except LoggingError:
-        if connection.is_autocommitted:
+    except LoggingError as refusal:
+        if refusal.errno in OPENED_NO_TABLE:
+            connection.engine_mix = mix
+            del connection.warnings[warned:]
+        if connection.is_autocommitted and refused_by_isolation(connection.variables, facts.all_tables) is None:
             connection.engine_mix = NO_ENGINES
         raise
     connection.warnings += decision.warnings
@@ -452,8 +458,8 @@ def _note_changes(connection: ConnectionState, statement: Statement, plan: Loggi
     transaction.used_temporary = bool(plan.temporary)
     if caches.transaction.size or caches.statement.size:
         transaction.is_logged = transaction.is_registered = True
-    elif plan.is_registered:
-        transaction.is_registered = True
+    if plan.is_registered:
+        transaction.is_registered = transaction.has_engine = True
     if not statement.error and not transaction.modifies_engine:
         transaction.modifies_engine = _modifies_engine(statement, plan)
 

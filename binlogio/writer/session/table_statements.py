@@ -153,6 +153,7 @@ def log_temporary_table(connection: ConnectionState, statement: Statement) -> No
     context = context_of(connection, statement, facts, decision)
     if is_logged and (tables or not drops):
         sql = statement.sql_bytes
+        connection.warnings += decision.warnings_when_cached
         if drops:
             sql = drop_tables(_read(connection, sql), tables, connection.schema, temporary=True)
         is_atomic = (
@@ -180,6 +181,8 @@ def log_temporary_table(connection: ConnectionState, statement: Statement) -> No
         else:
             connection.temporary_tables[table] = is_logged, access.engine.transactional
     connection.transaction.changed_non_transactional |= keeps_changes(statement)
+    if is_select and any(table.engine.transactional for table in facts.all_tables):
+        connection.transaction.is_registered = True
     if connection.in_transaction and tables:
         connection.transaction.dropped_temporary |= drops
         connection.transaction.created_temporary |= not drops

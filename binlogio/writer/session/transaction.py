@@ -57,6 +57,7 @@ class CacheSavepoint:
     position: CachePosition
     is_logged: bool
     is_registered: bool
+    has_engine: bool
     modifies_engine: bool
 
 
@@ -64,13 +65,14 @@ class CacheSavepoint:
 class TransactionState:
     """One transaction, or one statement outside of a transaction.
 
-    `is_logged`: some event was added to a cache. `is_registered`: the log or an engine takes part. `modifies_engine`:
-    an engine with two-phase commit has something to commit. `used_temporary`: its last statement has a temporary table.
-    `is_ddl`: it is CREATE TABLE ... SELECT.
+    `is_logged`: some event was added to a cache. `is_registered`: the log or an engine takes part, `has_engine`: an
+    engine. `modifies_engine`: an engine with two-phase commit has something to commit. `used_temporary`: its last
+    statement has a temporary table. `is_ddl`: it is CREATE TABLE ... SELECT.
     """
 
     is_logged: bool = False
     is_registered: bool = False
+    has_engine: bool = False
     modifies_engine: bool = False
     changed_non_transactional: bool = False
     created_temporary: bool = False
@@ -83,6 +85,7 @@ class TransactionState:
         """Begin the next transaction."""
         self.is_logged = False
         self.is_registered = False
+        self.has_engine = False
         self.modifies_engine = False
         self.changed_non_transactional = False
         self.created_temporary = False
@@ -104,7 +107,8 @@ class TransactionState:
     def add_savepoint(self, name: str, position: CachePosition) -> None:
         """Add a savepoint, which replaces one of the same name."""
         self.savepoints = [savepoint for savepoint in self.savepoints if not _same(savepoint.name, name)]
-        self.savepoints.append(CacheSavepoint(name, position, self.is_logged, self.is_registered, self.modifies_engine))
+        state = self.is_logged, self.is_registered, self.has_engine, self.modifies_engine
+        self.savepoints.append(CacheSavepoint(name, position, *state))
 
     def return_to(self, name: str) -> CacheSavepoint:
         """Remove the savepoints after `name`, and return that savepoint.
