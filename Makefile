@@ -4,6 +4,8 @@ PY      := .venv/bin/python
 KERNEL  := $(wildcard binlogio/_kernel/*.p[yx]? binlogio/_kernel/*/*.px?)
 WORKERS ?= 2
 SERVERS ?=
+SERVER  ?= mysql97
+SEEDS   ?= 1-10
 ARGS    ?=
 TIME    ?= 60
 
@@ -12,7 +14,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format coverage bench docs man fixtures clean sanitize fuzz
+.PHONY: help demo test differential check format coverage bench docs man fixtures clean sanitize fuzz
 
 help:  ## this list
 	@echo 'binlogio: MySQL and MariaDB binary logs, read and written. The first run of any of these makes .venv.'
@@ -36,6 +38,16 @@ test: .venv/.ready-dev  ## run the tests; SERVERS=1 adds those against real serv
 	@echo '==> running the tests in $(WORKERS) processes'
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(if $(SERVERS),-m '') $(ARGS) || { echo 'test: FAILED, see above'; exit 1; }
 	@echo 'test: OK, every test passed or says above why it was skipped'
+
+KIND_mysql97     := mysql
+KIND_mariadb1011 := mariadb and not mariadb118
+KIND_mariadb118  := mariadb118
+
+differential: .venv/.ready-dev  ## random work of SEEDS=1-10 on SERVER=mysql97, mariadb1011 or mariadb118, and what reads its logs
+	@$(if $(KIND_$(SERVER)),,echo 'differential: SERVER is mysql97, mariadb1011 or mariadb118'; exit 2)
+	@BINLOGIO_SEEDS=$(SEEDS) $(PY) -m pytest -q -m server -k 'random and $(KIND_$(SERVER))' $(ARGS) \
+	  tests/servers/test_differential_servers.py tests/servers/test_explain_servers.py \
+	  tests/servers/test_schema_ddl_servers.py tests/servers/test_recovery_servers.py tests/servers/test_undo_servers.py
 
 check: .venv/.ready-dev  ## format, lint, types, layers, spelling
 	@echo '==> ruff format' && .venv/bin/ruff format --check --quiet . || { echo 'check: some files are not formatted: make format'; exit 1; }

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any
 
-import pymysql
 import pytest
 
 from binlogio.errors import LoggingError
 from binlogio.options import ServerVariables
-from binlogio.schema import ColumnDefinition, KeyDefinition, TableDefinition
 from binlogio.writer.rules.known_objects import KnownObjects
 from binlogio.writer.rules.logging_format import (
     CacheKind,
@@ -24,6 +21,7 @@ from binlogio.writer.rules.logging_format import (
 from binlogio.writer.rules.statement_text import facts_from_sql
 from binlogio.writer.rules.statement_words import LOGGED_VARIABLES, UNSAFE_FUNCTIONS
 from binlogio.writer.session.transaction import NO_ENGINES, mix_engines
+from logged_objects import ENGINES, ROUTINES, TABLES, Server, create_objects
 from real_servers import vendor
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
@@ -32,17 +30,6 @@ TRANSACTIONS = 400
 STATEMENTS = 400
 # The engine ends the statement: a duplicate key, a table that is changed and read, no such feature.
 OF_THE_ENGINE = (1031, 1048, 1062, 1093, 1137, 1235, 1442)
-ENGINES = {
-    "t1": "InnoDB", "t2": "InnoDB", "ai": "InnoDB", "u2": "InnoDB", "n1": "MyISAM", "n2": "MyISAM", "an": "MyISAM",
-    "me": "MEMORY", "b1": "BLACKHOLE",
-}  # fmt: skip
-FUNCTIONS = {
-    "fn": ("INT DETERMINISTIC BEGIN INSERT INTO n2 VALUES (i,'f'); RETURN i; END", "INSERT INTO n2 VALUES (1,'f')"),
-    "fa": ("INT DETERMINISTIC BEGIN INSERT INTO ai (b) VALUES ('q'); RETURN i; END", "INSERT INTO ai (b) VALUES ('q')"),
-    "fu": ("VARCHAR(40) NOT DETERMINISTIC RETURN UUID()", "DO UUID()"),
-    "fl": ("VARCHAR(40) DETERMINISTIC RETURN (SELECT MAX(b) FROM (SELECT b FROM t2 LIMIT 1) d)",
-           "SELECT b FROM t2 LIMIT 1"),
-}  # fmt: skip
 VALUES = """'z' UUID() @x @@timestamp @@hostname USER() fu({i}) fl({i}) fn({i}) fa({i}) RAND() NOW()
     VERSION() ICU_VERSION()
     @@GLOBAL.time_zone LAST_INSERT_ID() AES_ENCRYPT('a','b')
@@ -75,48 +62,6 @@ TEXTS = """INSERT INTO {a} VALUES ({i},LEFT({v},9))|INSERT IGNORE INTO {a} VALUE
 |INSERT INTO {a} (a,b) SELECT {i},'u' FROM mysql.user WHERE user='root'
 |INSERT INTO {a} (a,b) SELECT {i},'p' FROM information_schema.processlist LIMIT 0
 |INSERT INTO {a} (a,b) SELECT {i},'p' FROM performance_schema.threads WHERE thread_id=1""".replace("\n", "").split("|")
-TABLES = tuple(
-    TableDefinition(
-        "w",
-        name,
-        (
-            ColumnDefinition("a", "int", nullable=False, auto_increment=name[0] == "a"),
-            ColumnDefinition("b", "varchar(40)"),
-        ),
-        ("a",),
-        engine=engine,
-        unique_keys=(KeyDefinition(("b",)),) if name == "u2" else (),
-    )
-    for name, engine in ENGINES.items()
-)
-ROUTINES = {name: facts_from_sql(body, "w", TABLES) for name, (_, body) in FUNCTIONS.items()}
-
-
-class Server:
-    """A session of a real server, and what it said about its last statement."""
-
-    def __init__(self, socket: str) -> None:
-        self._cursor = pymysql.connect(unix_socket=socket, user="root", autocommit=True).cursor()
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Its answer."""
-        self._cursor.execute(sql)
-        return list(self._cursor.fetchall())
-
-    def execute(self, sql: str) -> tuple[int | None, list[tuple[str, int, str]]]:
-        """Return the error, and the warnings."""
-        errno = None
-        try:
-            self._cursor.execute(sql)
-        except pymysql.MySQLError as exc:
-            errno = exc.args[0]
-        return errno, [(level, number, text) for level, number, text in self.query("SHOW WARNINGS")]
-
-    def set(self, variables: ServerVariables) -> None:
-        """Take a session's variables."""
-        for name in ("binlog_format", "binlog_direct_non_transactional_updates", "transaction_isolation"):
-            value = getattr(variables, name)
-            self.query(f"SET SESSION {name} = {int(value) if isinstance(value, bool) else repr(value)}")
 
 
 @pytest.fixture(scope="module")
@@ -124,17 +69,7 @@ def server() -> Iterator[Server]:
     """Provide a server with tables of all kinds and functions that write, read and are unsafe."""
     with vendor("mysql").server("lf", "--log-bin-trust-function-creators=ON") as instance:
         session = Server(str(instance.socket))
-        for sql in ("SET sql_mode=''", "CREATE DATABASE w", "USE w"):
-            session.query(sql)
-        for table in TABLES:
-            automatic = "AUTO_INCREMENT" if table.columns[0].auto_increment else "NOT NULL"
-            more = ", UNIQUE (b)" if table.unique_keys else ""
-            session.query(
-                f"CREATE TABLE {table.name} (a INT {automatic} PRIMARY KEY, b VARCHAR(40){more}) ENGINE={table.engine}"
-            )
-            session.query(f"INSERT INTO {table.name} VALUES (100,'x'),(101,'y')")
-        for name, (text, _) in FUNCTIONS.items():
-            session.query(f"CREATE FUNCTION {name}(i INT) RETURNS {text}")
+        create_objects(session)
         yield session
 
 

@@ -6,7 +6,6 @@ tables without transactions, temporary tables. The source's tables just before t
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from binlogio.events.gtid import GtidEvent
 from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio_cli.main import cli
 from random_sessions import RandomSessions, copied_logs, difference, state
-from real_servers import Instance, vendor
+from real_servers import Instance, seeds, vendor
 from target_servers import connect, fed, place, reset, tables, url
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
-PLACES: Final = int(os.environ.get("BINLOGIO_PLACES", "1"))
-FIRST_PLACE: Final = int(os.environ.get("BINLOGIO_FIRST_PLACE", "1"))
 GTIDS: Final = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
 DUMP: Final = {
     "mysql": ("mysqldump", "--source-data=2", "--set-gtid-purged=ON"),
@@ -254,7 +251,7 @@ def test_logs_up_to_a_random_place_end_in_the_tables_before_it(drill: Drill, tmp
     """A backup and the logs after it, by position and by GTIDs, as a replay and through the vendor's client."""
     source, target, is_mariadb = drill.source, drill.target, drill.source.vendor.is_mariadb
     wrong: dict[Any, Any] = {}
-    for seed in range(FIRST_PLACE, FIRST_PLACE + PLACES):
+    for seed in seeds("1"):
         random = Random(seed)
         with RandomSessions(source, random, random.choice(["ROW", "MIXED"])) as sessions:
             sessions.run(random.randrange(60))

@@ -1,7 +1,6 @@
 """DDL on real servers: definitions by a log are those of information_schema, and rows those of SELECT; or unknown.
 
 `BINLOGIO_DDL_RECORDS` is a folder for the records of the corpus, which replace those in `fixtures/ddl_corpus`.
-`BINLOGIO_DDL_SEEDS` is the number of random sequences, and `BINLOGIO_DDL_FIRST_SEED` the first of them.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ import pytest
 from binlogio.schema.information_schema import QUERY, parse_information_schema
 from binlogio.schema.types import MEMBER_TYPES, TEXT_TYPES
 from ddl_corpus import EQUAL, METADATA, OPTIONS, WRONG, Recorder, corpus_cases, judge, plain_type, save
-from real_servers import vendor
+from real_servers import seeds, vendor
 
 pytestmark = pytest.mark.server
 
-SEEDS: Final = int(os.environ.get("BINLOGIO_DDL_SEEDS", "3"))
-FIRST_SEED: Final = int(os.environ.get("BINLOGIO_DDL_FIRST_SEED", "1"))
+SEEDS: Final = seeds("1-2")
 STATEMENTS: Final = 100  # of a sequence
 POINTS: Final = 5  # at which a sequence is compared
 
@@ -51,12 +49,12 @@ def test_random_sequences_are_followed_or_unknown(kind: str, tmp_path: Path) -> 
     """A failure names the seed as the number of the case."""
     with vendor(kind).server("ddlrandom", *OPTIONS) as server:
         recorder = Recorder(server)
-        for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
+        for seed in SEEDS:
             recorder.run_random(seed, STATEMENTS, POINTS)
     verdicts = judge(recorder.records, recorder.logs, tmp_path)
 
     assert [one for one in verdicts if one.result == WRONG] == []
-    assert {one.case for one in verdicts if one.what == "definition"} >= set(range(FIRST_SEED, FIRST_SEED + SEEDS))
+    assert {one.case for one in verdicts if one.what == "definition"} >= set(SEEDS)
 
 
 @pytest.mark.parametrize("kind", METADATA)

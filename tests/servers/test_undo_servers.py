@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from collections import Counter
@@ -40,7 +39,7 @@ from binlogio_cli.main import cli
 from corpus import Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
 from random_sessions import KEYS, RandomSessions, copied_logs, difference
-from real_servers import KINDS, Instance, vendor
+from real_servers import KINDS, Instance, seeds, vendor
 from target_servers import FOLDERS, OPTIONS, cases_of, connect, emptied, place, tables, url
 from undo_stretches import stretches, undone
 
@@ -462,8 +461,6 @@ def test_row_that_is_not_there_stops_the_undo(server: Instance, tmp_path: Path, 
     assert tables(server) == {"d.t": [[2]]}
 
 
-ACCIDENTS: Final = int(os.environ.get("BINLOGIO_ACCIDENTS", "5"))
-FIRST_ACCIDENT: Final = int(os.environ.get("BINLOGIO_FIRST_ACCIDENT", "1"))
 AT_ONCE: Final = 5  # accidents on the tables of one seed
 NOT_REVERSED: Final = {"w.old"}
 
@@ -472,11 +469,11 @@ def test_random_accidents_are_taken_back_or_stop(server: Instance, tmp_path: Pat
     """The changes of the accident alone are gone, or the undo stopped, has changed nothing and named the table."""
     outcomes: Counter[str] = Counter()
     wrong: dict[Any, Any] = {}
-    for seed in range(FIRST_ACCIDENT, FIRST_ACCIDENT + ACCIDENTS, AT_ONCE):
+    for seed in seeds("1"):
         random = Random(seed)
         with RandomSessions(server, random) as sessions:
             sessions.run(60, ddl=0)
-            for number in range(seed, min(seed + AT_ONCE, FIRST_ACCIDENT + ACCIDENTS)):
+            for number in range(seed * AT_ONCE, (seed + 1) * AT_ONCE):
                 before, start = tables(server), place(server)
                 sessions.transaction()
                 after, end = tables(server), place(server)
@@ -517,7 +514,7 @@ def test_random_accidents_are_taken_back_or_stop(server: Instance, tmp_path: Pat
                     wrong[number, kinds] = refused, done.stderr, different, conflicts
 
     assert wrong == {}
-    assert sum(number for name, number in outcomes.items() if "reversed" in name) > ACCIDENTS / 5
+    assert sum(number for name, number in outcomes.items() if "reversed" in name) > len(seeds("1"))
 
 
 def without(key: int, before: list[Any], after: list[Any], now: list[Any], form: type[Any]) -> list[Any] | None:

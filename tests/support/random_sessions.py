@@ -250,6 +250,10 @@ class RandomSessions:
         for session in self._sessions:
             session.close()
 
+    def execute(self, sql: str) -> None:
+        """Execute a statement in a random session."""
+        self._execute(self._random.choice(self._sessions), sql)
+
     def drop_temporary_tables(self) -> None:
         """Drop what a backup does not have."""
         for session in self._sessions:

@@ -22,6 +22,12 @@ BUILD_TIMEOUT_S = 900
 RUN_TIMEOUT_S = 300
 
 
+def seeds(default: str) -> range:
+    """Return the seeds of a random test: BINLOGIO_SEEDS, such as `1-50`, or the default."""
+    first, _, last = os.environ.get("BINLOGIO_SEEDS", default).partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
 @dataclass(frozen=True)
 class Vendor:
     """The programs of one vendor in a chroot."""
