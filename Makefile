@@ -19,7 +19,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 help:  ## this list
 	@echo 'binlogio: MySQL and MariaDB binary logs, read and written. The first run of any of these makes .venv.'
 	@echo
-	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 	@echo
 	@echo '  make test ARGS="-k gtid -x" WORKERS=0     arguments for pytest, and in how many processes (0: this one)'
 

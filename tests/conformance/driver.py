@@ -12,6 +12,7 @@ from io import BytesIO
 from itertools import count
 from typing import Any, Final
 
+from binlogio.constants import HeaderFlag
 from binlogio.errors import LoggingError
 from binlogio.gtid import Gtid
 from binlogio.options import VARIABLE_NAMES, ServerVariables
@@ -104,6 +105,7 @@ def use_gtids(log: BinlogWriter, scenario: Scenario) -> None:
             session.commit()
 
 
+IN_USE_AT: Final = 21  # the flags of the format description
 _ASSIGNED: Final = re.compile(r"SET gtid_next='([^']+:\d+)'")
 _CLIENT_VARIABLES: Final = (
     "foreign_key_checks",
@@ -121,7 +123,8 @@ def _events(
     recorded: list[Json] = []
     places: list[tuple[int, int]] = []
     for number, name in enumerate(names, start=1):
-        data = bytes(storage.files[name])[: sizes[name]]
+        data = storage.files[name][: sizes[name]]
+        data[IN_USE_AT] |= HeaderFlag.BINLOG_IN_USE  # as it was then, perhaps in a group
         with open_logs([BytesIO(data)], open_payloads=False) as reader:
             for event in reader:
                 if number == 1 and event.header.offset < start:
