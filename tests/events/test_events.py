@@ -39,7 +39,7 @@ from events import (
     test_events_table_map,
     test_events_transaction_payload,
 )
-from golden_events import V1, V3, EventCase, check_returns_or_raises
+from golden_events import V1, V3, EventCase, check_both_ways, check_cut_at_every_byte, check_returns_or_raises
 from gtid_cases import GTID_CODECS
 
 CODECS = [*EVENT_CODECS.values(), UNKNOWN]
@@ -65,6 +65,16 @@ CONTEXTS = [DEFAULT_CONTEXT, V1, V3, NINE, test_events_rows.ALPHA]
 
 def _name(codec: EventCodec[Any]) -> str:
     return codec.type_code.name
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_body_and_event_are_each_others(case: EventCase) -> None:
+    check_both_ways(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_body_cut_at_any_byte_is_an_error_or_another_event(case: EventCase) -> None:
+    check_cut_at_every_byte(case)
 
 
 def test_every_event_type_has_a_codec() -> None:

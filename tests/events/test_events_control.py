@@ -28,7 +28,7 @@ from binlogio.events.control import (
 )
 from binlogio.events.mariadb import AnnotateRowsEvent, BinlogCheckpointEvent, StartEncryptionEvent
 from binlogio.events.statement_context import IntvarEvent, IntvarKind, RandEvent, UserVarEvent, UserVarType
-from golden_events import V1, EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
+from golden_events import V1, EventCase, check_refused, text
 
 LOG = "binlog.000001"
 
@@ -110,16 +110,6 @@ CASES: list[EventCase] = [
     ),
 ]
 BY_NAME = {str(case): case for case in CASES}
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_and_event_are_each_others(case: EventCase) -> None:
-    check_both_ways(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_cut_at_any_byte_is_an_error_or_another_event(case: EventCase) -> None:
-    check_cut_at_every_byte(case)
 
 
 def test_xid_of_an_xa_transaction_reads_as_sql_writes_it() -> None:

@@ -18,7 +18,7 @@ from binlogio.events.format_description import (
     knows_checksum,
     server_version_numbers,
 )
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
+from golden_events import EventCase, check_refused, text
 
 FORMAT = EventType.FORMAT_DESCRIPTION_EVENT
 SIZES_5_0 = (56, 13, 0, 8, 0, 18, 0, 4, 4, 4, 4, 18, 0, 0, 75, 0, 4, 22)
@@ -69,16 +69,6 @@ CASES: list[EventCase] = [
         f"0300 {_padded('4.1.' + 46 * 'x')} 00000000",
     ),
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_and_event_are_each_others(case: EventCase) -> None:
-    check_both_ways(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_cut_at_any_byte_is_an_error_or_another_event(case: EventCase) -> None:
-    check_cut_at_every_byte(case)
 
 
 @pytest.mark.parametrize(

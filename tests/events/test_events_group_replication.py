@@ -10,7 +10,7 @@ import pytest
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events.group_replication import TransactionContextEvent, ViewChangeEvent
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
+from golden_events import EventCase, check_refused, text
 
 UUID = "2f658ac8-e51b-11f1-a314-02fc00000001"
 VIEW = "17952047815994720:3"
@@ -43,16 +43,6 @@ CASES: list[EventCase] = [
         f"{40 * '00'} 0000000000000000 00000000",
     ),
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_and_event_are_each_others(case: EventCase) -> None:
-    check_both_ways(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_cut_at_any_byte_is_an_error_or_another_event(case: EventCase) -> None:
-    check_cut_at_every_byte(case)
 
 
 def test_view_reads_as_text_without_its_padding() -> None:

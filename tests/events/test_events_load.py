@@ -24,7 +24,7 @@ from binlogio.events.load import (
     LoadOptions,
 )
 from binlogio.events.query import SessionCharset, StatusVar
-from golden_events import V1, V3, EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
+from golden_events import V1, V3, EventCase, check_refused, text
 
 OLD_OPTIONS = LoadOptions(b"\t", b'"', b"\n", b"\0", b"\\", 2, 8)
 NEW_OPTIONS = LoadOptions(b"\t", b"", b"\r\n", b">>", b"\\", 4, None)
@@ -99,16 +99,6 @@ CASES: list[EventCase] = [
         "5c6e272028606964602c2060747874602c2060786029",
     ),
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_and_event_are_each_others(case: EventCase) -> None:
-    check_both_ways(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_cut_at_any_byte_is_an_error_or_another_event(case: EventCase) -> None:
-    check_cut_at_every_byte(case)
 
 
 def test_the_file_name_is_where_the_event_says() -> None:

@@ -17,7 +17,7 @@ from binlogio.events.query import (
     SessionCharset,
     StatusVar,
 )
-from golden_events import V3, EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
+from golden_events import V3, EventCase, check_both_ways, check_refused, text
 
 QUERY = EventType.QUERY_EVENT
 
@@ -126,16 +126,6 @@ CASES: list[EventCase] = [
     ),
     *(_with_status(*row) for row in STATUS_VARS),
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_and_event_are_each_others(case: EventCase) -> None:
-    check_both_ways(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_cut_at_any_byte_is_an_error_or_a_shorter_statement(case: EventCase) -> None:
-    check_cut_at_every_byte(case)
 
 
 def test_every_status_variable_is_in_the_table() -> None:

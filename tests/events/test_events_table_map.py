@@ -14,7 +14,7 @@ from binlogio.events import EVENT_CODECS
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext
 from binlogio.events.table_map import DefaultCharset, MetadataField, TableMapEvent, parse_plain_table_map
 from corpus import MARIADB, MYSQL, frames_of
-from golden_events import EventCase, check_both_ways, check_cut_at_every_byte, check_refused, text
+from golden_events import EventCase, check_refused, text
 
 TABLE_MAP = EventType.TABLE_MAP_EVENT
 HEADER = EventHeader(type_code=TABLE_MAP)
@@ -197,16 +197,6 @@ WHOLE: list[EventCase] = [
     ),
 ]
 CASES = COLUMNS + FIELDS + WHOLE
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_and_event_are_each_others(case: EventCase) -> None:
-    check_both_ways(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_body_cut_at_any_byte_is_an_error_or_another_event(case: EventCase) -> None:
-    check_cut_at_every_byte(case)
 
 
 def test_every_column_type_and_every_field_is_in_the_table() -> None:
