@@ -1,4 +1,4 @@
-"""The kernel and construct: the same values and errors for every type, on good rows, damaged rows and garbage."""
+"""Record batches of the kernel and of construct: the same for real logs with other bytes, garbage, parts, options."""
 
 from __future__ import annotations
 
@@ -17,62 +17,16 @@ from binlogio.events.rows import WriteRowsEvent
 from binlogio.rows.image import RowChange, RowImage, encode_rows
 from binlogio.rows.plan import resolve_plan
 from binlogio.selection.event_filter import EventFilter, Range
-from both_kernels import KERNELS, Said, error_of_events, records_by, tables_by
+from both_kernels import KERNELS, Said, tables_by
 from corpus import FIXTURES
-from log_cases import Rows, damaged_rows, raw_rows, rows, table_map_of
+from log_cases import Rows, table_map_of
 from logs import OFF, header, log, raw_events, with_checksum
 from rowimage_cases import column
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ZERO_DATES = st.sampled_from(("error", "null", "text"))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-
-
-@settings(max_examples=300, suppress_health_check=SLOW)
-@given(rows(), ZERO_DATES)
-def test_rows_of_every_type_are_the_same(case: Rows, zero_dates: str) -> None:
-    """Values, types, bitmaps, numbers."""
-    data = case.log()
-    found = [tables_by(kernel, data, zero_dates=zero_dates) for kernel in KERNELS]
-
-    assert found[0] == found[1]
-    assert error_of_events(data) is None
-
-
-@settings(max_examples=300, suppress_health_check=SLOW)
-@given(damaged_rows(), ZERO_DATES)
-def test_damaged_rows_are_refused_alike(case: Rows, zero_dates: str) -> None:
-    """Class, text, offset and field; and where the event reader refuses them, that is what both say."""
-    data = case.log()
-    compiled, construct = (tables_by(kernel, data, zero_dates=zero_dates) for kernel in KERNELS)
-    events = error_of_events(data)
-
-    assert compiled == construct
-    if events is not None:
-        assert construct == events
-
-
-@settings(max_examples=500, suppress_health_check=SLOW)
-@given(raw_rows(), ZERO_DATES)
-def test_values_of_any_bytes_are_read_or_refused_alike(case: Rows, zero_dates: str) -> None:
-    """One column of each type, bytes that no server would write among them."""
-    data = case.log()
-    compiled, construct = (tables_by(kernel, data, zero_dates=zero_dates) for kernel in KERNELS)
-    events = error_of_events(data)
-
-    assert compiled == construct
-    assert events is None or events == construct
-
-
-@settings(max_examples=200, suppress_health_check=SLOW)
-@given(rows() | damaged_rows())
-def test_records_of_all_tables_are_the_same(case: Rows) -> None:
-    """Images as JSON text, and the errors for bytes that are not an image."""
-    compiled, construct = (records_by(kernel, case.log()) for kernel in KERNELS)
-
-    assert compiled == construct
 
 
 def _plain_files(most: int) -> list[Path]:

@@ -258,11 +258,7 @@ def test_gtid_event_that_is_cut_or_changed_at_any_byte_is_judged_alike(type_code
     """Each layout of both vendors: the same GTID, or the same error."""
     cut = [body[:end] for end in range(len(body))]
     longer = [body + more for more in (b"\0", b"\1", bytes(8), b"\xff" * 8)]
-    changed = [
-        body[:at] + bytes([value]) + body[at + 1 :]
-        for at in range(len(body))
-        for value in {0, 0x10, 0xFF, body[at] ^ 1}
-    ]
+    changed = [body[:at] + bytes([value]) + body[at + 1 :] for at in range(len(body)) for value in {0xFF, body[at] ^ 1}]
     answers = _said_of_gtids(type_code, [body, *cut, *longer, *changed])
 
     assert answers[0] is None

@@ -1,4 +1,4 @@
-"""Rows in `dump` by the kernel and by Python: the same bytes, and after them the same error."""
+"""Rows in `dump` by the kernel: long values in pieces, literals, and golden values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import timezone
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import binlogio
@@ -22,42 +22,10 @@ from binlogio_cli.dump.json_output import JsonDump
 from binlogio_cli.dump.row_texts import RowTexts
 from binlogio_cli.dump.text_output import plain_form, row_lines, typed_form
 from binlogio_cli.quoting import string_literal
-from both_dumps import assert_dumped_alike
-from corpus import CorpusFile, files
 from kernel_rows import one_value, rows_event
-from log_cases import Rows, damaged_rows, raw_rows, rows
 from rowimage_cases import VALUES, column
 
-FORMS = ("text", "types", "json")
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 UTF8MB4 = next(number for number, name in CHARSET_NAMES.items() if name == "utf8mb4")
-
-
-@settings(max_examples=150, suppress_health_check=SLOW)
-@given(rows())
-def test_rows_of_every_type_are_written_alike(case: Rows) -> None:
-    """Tables of random columns, in all row images."""
-    assert_dumped_alike(case.log())
-
-
-@settings(max_examples=150, suppress_health_check=SLOW)
-@given(damaged_rows())
-def test_damaged_rows_end_in_the_same_error(case: Rows) -> None:
-    """Images that are cut, too long, or that have other bytes."""
-    assert_dumped_alike(case.log())
-
-
-@settings(max_examples=250, suppress_health_check=SLOW)
-@given(raw_rows())
-def test_values_of_any_bytes_are_written_alike(case: Rows) -> None:
-    """One column of each type, bytes that no server would write among them."""
-    assert_dumped_alike(case.log())
-
-
-@pytest.mark.parametrize("one", [one for one in files() if not one.keys], ids=lambda one: one.id)
-def test_real_logs_are_written_alike(one: CorpusFile) -> None:
-    """Rows of all logs of the corpus, those that were damaged on purpose among them."""
-    assert_dumped_alike(one.path)
 
 
 LONG = {

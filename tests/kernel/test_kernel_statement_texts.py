@@ -151,7 +151,7 @@ def statement_log(groups_of_log: list[list[Any]], *, of_mariadb: bool) -> bytes:
 
 
 @pytest.mark.parametrize("of_mariadb", [False, True])
-@settings(max_examples=150, suppress_health_check=SLOW, deadline=None)
+@settings(max_examples=60, suppress_health_check=SLOW, deadline=None)
 @given(data=st.data())
 def test_statements_are_written_alike(*, of_mariadb: bool, data: st.DataObject) -> None:
     """All statements, and those that a filter chooses."""
