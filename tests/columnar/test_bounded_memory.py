@@ -26,7 +26,7 @@ pytestmark = [
 TABLE: Final = TableDefinition(
     "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("b", "varbinary(4096)")), ("id",)
 )
-ROWS: Final = 48_000
+ROWS: Final = 28_000
 VALUE_SIZE: Final = 4096
 CRC32: Final = ParseContext(checksum_algorithm=ChecksumAlgorithm.CRC32)
 MOST_MB: Final = 100  # without the mapped libraries, of which more or less are in memory

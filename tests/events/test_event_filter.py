@@ -129,7 +129,7 @@ def with_number(gtid: Any, number: int) -> Any:
     return MariadbGtid(gtid.domain_id, gtid.server_id, number)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.one_of(st.builds(lambda tsid, number: Gtid(tsid.uuid, tsid.tag, number), TSIDS, NUMBERS), MARIADB_GTIDS),
     st.lists(SETS, max_size=3),

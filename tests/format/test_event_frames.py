@@ -27,7 +27,7 @@ def _encoded(kernel: str, *args: Any, **options: Any) -> bytes | Said:
             return Said.of(exc)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     case=ROW_TABLES,
     operation=st.sampled_from(("insert", "update", "delete")),
@@ -81,7 +81,7 @@ ARRAYS = st.sampled_from(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     column=st.sampled_from(
         [

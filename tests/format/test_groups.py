@@ -201,7 +201,7 @@ def test_kernel_follows_the_groups_of_a_real_file(file: CorpusFile) -> None:
         assert found == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(st.sampled_from([event for log in LOGS.values() for event, _ in log]), max_size=9))
 def test_kernel_follows_the_groups_of_any_events(events: list[Any]) -> None:
     """In any order, in which no server writes them."""

@@ -139,7 +139,7 @@ def test_values_of_real_servers_become_their_bytes(plan: Any, value: Any, golden
     assert images[1:] == bytes.fromhex(golden)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(
     case=ROW_TABLES,
     operation=st.sampled_from(("insert", "update", "delete")),
@@ -186,7 +186,7 @@ def test_the_kernel_writes_what_construct_writes(
     assert expected == actual
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(ROW_TABLES)
 def test_rows_that_were_encoded_decode_to_the_same_rows(case: Any) -> None:
     """From Arrow to events and back through construct."""
@@ -199,7 +199,7 @@ def test_rows_that_were_encoded_decode_to_the_same_rows(case: Any) -> None:
     assert image_bytes(plan, batch_of(plan, rows)) == image_bytes(plan, again) if rows else events == []
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(ROW_TABLES, st.integers(0, 12), st.integers(0, 12))
 def test_slices_and_chunks_are_encoded_as_what_they_hold(case: Any, start: int, middle: int) -> None:
     """Arrow's offsets into buffers, of values, validity and children, are heeded."""
@@ -213,7 +213,7 @@ def test_slices_and_chunks_are_encoded_as_what_they_hold(case: Any, start: int, 
     assert expected == bytes(encode_rows_events(plan, "insert", after=chunked, table_id=1))
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(ROW_TABLES)
 def test_the_kernel_refuses_no_value_that_fits(case: Any) -> None:
     """Nothing of what is generated here is left to construct."""

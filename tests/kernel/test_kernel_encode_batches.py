@@ -60,7 +60,7 @@ def _by_construct(encoder: TableEncoder, before: Any, after: Any, number: int) -
             return Said.of(exc)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     case=ROW_TABLES,
     operation=st.sampled_from(("insert", "update", "delete")),

@@ -118,7 +118,7 @@ def test_images_that_are_not_those_of_the_operation_are_refused() -> None:
 # ----------------------------------------------------------------------------------------------------------- hostile
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(
     case=st.sampled_from(COLUMNS),
     length=st.integers(0, 20),

@@ -59,7 +59,7 @@ def batch_of(plan: TablePlan, rows: list[list[Any]], given: set[int]) -> pa.Reco
     return pa.RecordBatch.from_arrays(arrays, [one.label for one in plan.columns])
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(chosen=st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=11), spare=st.integers(0, 1), data=st.data())
 def test_partial_updates_have_construct_s_bytes(chosen: Any, spare: int, data: st.DataObject) -> None:
     """Generated tables: columns that are absent, NULL, changed, unchanged, or given as diffs."""

@@ -111,7 +111,7 @@ def _change(number: int, kind: str, rows: int) -> list[Any]:
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     st.lists(
         st.tuples(st.sampled_from((1, 2)), st.sampled_from(sorted(KINDS)), st.integers(1, 4)), min_size=2, max_size=9

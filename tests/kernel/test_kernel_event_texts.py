@@ -261,7 +261,7 @@ def test_transactions_of_rows_that_are_cut_end_alike(size: int) -> None:
     assert_dumped_alike(rows_log(10)[:size])
 
 
-@settings(max_examples=150, suppress_health_check=SLOW, deadline=None)
+@settings(max_examples=75, suppress_health_check=SLOW, deadline=None)
 @given(st.data())
 def test_changed_bytes_of_transactions_end_alike(data: st.DataObject) -> None:
     """A byte is another one, and checksums are not verified."""

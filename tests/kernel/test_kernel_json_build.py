@@ -44,7 +44,7 @@ def by_construct(text: str) -> bytes | None:
         return None
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(JSON_VALUES, st.booleans(), st.sampled_from((None, 1)))
 def test_documents_are_those_of_the_tree(value: Any, ascii_only: bool, indent: int | None) -> None:
     """Any JSON, with and without escapes and white space."""
@@ -53,7 +53,7 @@ def test_documents_are_those_of_the_tree(value: Any, ascii_only: bool, indent: i
     assert by_construct(text) == by_kernel(text)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.dictionaries(st.text(ANY_TEXT, max_size=3), st.integers(), min_size=10))
 def test_members_are_sorted_by_length_then_bytes(value: Any) -> None:
     """Objects of more members than are sorted by insertion."""
@@ -85,7 +85,7 @@ def test_numbers_have_the_type_and_the_value_of_the_server_s_parser(text: str) -
     assert by_construct(f"[{text}]") == by_kernel(f"[{text}]")
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(
     st.integers(1 << 53, (1 << 64) - 1) | st.integers(1 << 53, 1 << 54).map(lambda n: 5 * (2 * n + 1)),
     st.integers(1, 19),
@@ -160,7 +160,7 @@ def test_what_is_no_json_is_refused(text: str) -> None:
     assert by_kernel(text) is None
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.text('{}[]",:\\u019e.-+Eaflsnrtb dD8/\n\x00é', max_size=12))
 def test_garbage_is_refused_or_read_as_the_tree_reads_it(text: str) -> None:
     """Strings of the characters that JSON is made of."""

@@ -74,7 +74,7 @@ TEXTS = {
 }
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(st.sampled_from(sorted(TEXTS)), st.data())
 def test_text_of_a_native_type_is_what_construct_makes_of_it_or_refused(native: str, data: st.DataObject) -> None:
     """Values, values with a character more or less, and anything else."""
@@ -112,7 +112,7 @@ SHORT = st.binary(max_size=300)
 REPEATED = st.tuples(st.binary(min_size=1, max_size=20), st.integers(1, 5000)).map(lambda pair: pair[0] * pair[1])
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(values=st.lists(SHORT | REPEATED, min_size=1, max_size=5))
 @pytest.mark.usefixtures("deflater")
 def test_compressed_values_have_construct_s_bytes(values: list[bytes]) -> None:

@@ -50,7 +50,7 @@ def test_events_of_real_logs_are_the_same(file: CorpusFile) -> None:
     assert assert_same(file.path.read_bytes()) > 1
 
 
-@settings(max_examples=400, suppress_health_check=SLOW, deadline=None)
+@settings(max_examples=150, suppress_health_check=SLOW, deadline=None)
 @given(st.data())
 def test_events_of_damaged_logs_are_the_same(data: st.DataObject) -> None:
     """A byte is another one, bytes are missing or too many; with the checksums that these events have."""
@@ -74,7 +74,7 @@ def test_events_of_damaged_logs_are_the_same(data: st.DataObject) -> None:
     assert_same(BINLOG_MAGIC + body, verify_checksum=data.draw(st.booleans()))
 
 
-@settings(max_examples=300, suppress_health_check=SLOW, deadline=None)
+@settings(max_examples=120, suppress_health_check=SLOW, deadline=None)
 @given(st.data())
 def test_logs_read_from_any_offset_to_any_other_are_the_same(data: st.DataObject) -> None:
     """The offsets are those of events, or not."""
@@ -93,7 +93,7 @@ GTIDS = (GtidEvent, AnonymousGtidEvent, GtidTaggedEvent, MariadbGtidEvent)
 GTID_CODES = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT, EventType.MARIADB_GTID_EVENT)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.data())
 def test_gtid_events_of_any_body_are_those_of_their_codecs(data: st.DataObject) -> None:
     """Each optional part of the body is there or not, whole or not."""
@@ -237,7 +237,7 @@ def _has_checksums(data: bytes) -> bool:
         return reader.context.has_checksum
 
 
-@settings(max_examples=300, suppress_health_check=SLOW, deadline=None)
+@settings(max_examples=120, suppress_health_check=SLOW, deadline=None)
 @given(st.data())
 def test_damage_in_groups_that_are_passed_over_is_found(data: st.DataObject) -> None:
     """A flipped byte is a wrong checksum, at the same place; a cut log is one all the same."""

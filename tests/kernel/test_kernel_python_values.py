@@ -34,7 +34,7 @@ def _is_rare(plan: ColumnPlan) -> bool:
     return plan.type in (T.DECIMAL, T.GEOMETRY, T.VECTOR) or plan.precision > 18 or plan.collation_id == 54
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(ROW_TABLES, st.integers(0, 1))
 def test_rows_are_packed_as_construct_encodes_them(case: Any, spare: int) -> None:
     """Generated rows of every type: the same image; only what is rare may be left to construct."""

@@ -80,21 +80,21 @@ def _assert_outputs_alike(case: Rows, zero_dates: str, *, good: bool = False) ->
     assert_undone_alike(data)
 
 
-@settings(max_examples=200, suppress_health_check=SLOW)
+@settings(max_examples=150, suppress_health_check=SLOW)
 @given(keyed(rows()), ZERO_DATES)
 def test_rows_of_every_type_are_the_same(case: Rows, zero_dates: str) -> None:
     """Tables of random columns, in all row images: values, types, bitmaps, numbers."""
     _assert_outputs_alike(case, zero_dates, good=True)
 
 
-@settings(max_examples=250, suppress_health_check=SLOW)
+@settings(max_examples=300, suppress_health_check=SLOW)
 @given(keyed(damaged_rows()), ZERO_DATES)
 def test_damaged_rows_are_refused_alike(case: Rows, zero_dates: str) -> None:
     """Images that are cut, too long, or that have other bytes: class, text, offset and field of the error."""
     _assert_outputs_alike(case, zero_dates)
 
 
-@settings(max_examples=300, suppress_health_check=SLOW)
+@settings(max_examples=500, suppress_health_check=SLOW)
 @given(keyed(raw_rows()), ZERO_DATES)
 def test_values_of_any_bytes_are_read_or_refused_alike(case: Rows, zero_dates: str) -> None:
     """One column of each type, bytes that no server would write among them."""

@@ -168,7 +168,7 @@ def test_statement_that_changes_rows_as_text_is_refused(tmp_path: Path, target: 
 )
 @example("RENAME TABLE t TO o", [(19, 0, b"\x80")])
 @example("RENAME TABLE t TO o", [(18, 1, b"`\0`")])
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_any_statement_is_followed_or_refused(sql: str, edits: list[tuple[int, int, bytes]]) -> None:
     """No bytes in a statement raise anything but a BinlogError."""
     text = sql.encode()

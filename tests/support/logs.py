@@ -72,10 +72,10 @@ def rotate(next_log: str = "binlog.000002") -> RotateEvent:
 
 def encode(events: list[Any], *, offset: int = 4, encoder: Encoder | None = None) -> bytes:
     """Return the bytes of the events, for a file position of `offset`."""
-    encoder, data = encoder or Encoder(), b""
+    encoder, data = encoder or Encoder(), bytearray()
     for event in events:
         data += encoder.encode_at(event, offset + len(data))
-    return data
+    return bytes(data)
 
 
 def log(*events: Any, algorithm: int | None = CRC32, in_use: bool = False) -> bytes:

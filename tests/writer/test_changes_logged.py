@@ -135,7 +135,7 @@ def some_changes(draw: Callable[[Any], Any]) -> tuple[Change, ...]:
     return tuple(made)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(st.data())
 def test_changes_of_any_statement_are_logged_or_refused(data: st.DataObject) -> None:
     """As rows, or by the text of a statement that changes rows.

@@ -84,7 +84,7 @@ def _logged(steps: list[Any], variables: ServerVariables, *, forgets: bool) -> t
     return {name: bytes(data) for name, data in storage.files.items()}, said
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     steps=STEPS,
     binlog_format=st.sampled_from(["ROW", "MIXED", "STATEMENT"]),

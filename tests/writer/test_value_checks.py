@@ -183,7 +183,7 @@ some_values: Final = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=2500)
+@settings(max_examples=700)
 @given(st.sampled_from(list(COLUMNS)), some_values, st.booleans())
 def test_whatever_is_accepted_is_read_back(name: str, value: Any, use_kernel: bool) -> None:
     """And what is read back gives the same bytes again."""
