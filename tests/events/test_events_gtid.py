@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
-from binlogio.events.base import EventCodec, EventHeader
+from binlogio.events.base import EventHeader
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent, GtidFlag, GtidTaggedEvent, PreviousGtidsEvent
 from binlogio.events.mariadb import (
     MariadbGtidEvent,
@@ -24,7 +22,6 @@ from gtid_cases import (
     CASES,
     GROUP,
     GTID,
-    GTID_CODECS,
     MARIADB,
     MARIADB_LIST,
     PREPARED,
@@ -38,31 +35,16 @@ from gtid_cases import (
     B,
 )
 
-IDS = [name for name, _, _ in CASES]
+WHOLE = [(name, event, body) for name, event, body in CASES
+         if isinstance(event, (GtidTaggedEvent, PreviousGtidsEvent, MariadbGtidListEvent))]  # fmt: skip
 
 
-@pytest.mark.parametrize(("event", "body"), [(event, body) for _, event, body in CASES], ids=IDS)
-def test_every_layout_parses_and_builds(event: Any, body: str) -> None:
-    codec = BY_CLASS[type(event)]
-
-    assert event == codec.parse(event.header, bytes.fromhex(body))
-    assert body == codec.build(event).hex()
-
-
-@pytest.mark.parametrize(("event", "body"), [(event, body) for _, event, body in CASES], ids=IDS)
-def test_a_body_cut_at_any_byte_is_an_older_layout_or_an_error(event: Any, body: str) -> None:
-    codec = BY_CLASS[type(event)]
+@pytest.mark.parametrize(("event", "body"), [case[1:] for case in WHOLE], ids=[case[0] for case in WHOLE])
+def test_a_body_that_is_cut_at_any_byte_has_no_older_layout(event: Any, body: str) -> None:
     data = bytes.fromhex(body)
-    accepted = []
     for end in range(len(data)):
-        try:
-            cut = codec.parse(event.header, data[:end])
-        except BinlogFormatError:
-            continue
-        assert data[:end] == codec.build(cut)
-        accepted.append(end)
-    if isinstance(event, (GtidTaggedEvent, PreviousGtidsEvent, MariadbGtidListEvent)):
-        assert accepted == []
+        with pytest.raises(BinlogFormatError):
+            BY_CLASS[type(event)].parse(event.header, data[:end])
 
 
 def test_a_gtid_event_may_end_only_where_a_server_ended_it() -> None:
@@ -76,12 +58,6 @@ def test_a_gtid_event_may_end_only_where_a_server_ended_it() -> None:
         accepted.append(end)
 
     assert accepted == [25, 42, 56, 59, 67]
-
-
-def test_layout_names_are_the_fields_of_the_class() -> None:
-    for codec in GTID_CODECS:
-        public = {part.name for part in codec.layout.subcons if part.name and not part.name.startswith("_")}
-        assert set(codec.names) == public
 
 
 def test_gtid_of_an_event() -> None:
@@ -285,30 +261,3 @@ def test_a_damaged_mariadb_list_is_refused(body: str) -> None:
 def test_an_event_that_would_lose_something_is_not_built(event: Any) -> None:
     with pytest.raises(BinlogError):
         BY_CLASS[type(event)].build(event)
-
-
-SPOILT = st.sampled_from([(BY_CLASS[type(event)], bytes.fromhex(body)) for _, event, body in CASES]).flatmap(
-    lambda case: st.tuples(
-        st.just(case[0]),
-        st.builds(
-            lambda at, new: case[1][:at] + new + case[1][at + len(new) :],
-            st.integers(0, len(case[1])),
-            st.binary(min_size=1, max_size=4),
-        ),
-    )
-)
-
-
-@given(SPOILT | st.tuples(st.sampled_from(GTID_CODECS), st.binary(max_size=120)))
-def test_garbage_is_an_event_or_an_error(case: tuple[EventCodec[Any], bytes]) -> None:
-    """Whatever parses comes back the same; integers in more bytes than they need are the only bytes that may change."""
-    codec, body = case
-    header = EventHeader(type_code=codec.type_code)
-    try:
-        event = codec.parse(header, body)
-    except BinlogError:
-        return
-    again = codec.build(event)
-
-    assert event == codec.parse(header, again)
-    assert body == again or len(again) < len(body)
