@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 import binlogio
-from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio._kernel import column_kinds
 from binlogio.events import RowsEvent
 from binlogio.rows.image import RowImage
@@ -102,39 +101,6 @@ def test_record_batches_hold_what_the_event_reader_gives(path: Path) -> None:
     assert actual == _expected(path, schemas)
 
 
-def _big_log(path: Path, rows: int) -> TableDefinition:
-    table = TableDefinition(
-        "d", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("b", "longblob")), ("id",)
-    )
-    variables = ServerVariables(binlog_row_event_max_size=1 << 30)
-    with BinlogWriter(path, variables=variables) as log, log.session() as session:
-        session.execute(
-            Statement("INSERT", (Insert(table, [{"id": i, "b": bytes([i]) * (1 << 20)} for i in range(rows)]),))
-        )
-    return table
-
-
-def test_rows_event_larger_than_a_window_comes_in_parts(tmp_path: Path) -> None:
-    _big_log(tmp_path / "binlog", 13)
-    batches = list(binlogio.read_rows(tmp_path / "binlog.000001", table="d.t"))
-    records = [record for batch in batches for record in batch.to_pylist()]
-
-    assert len(batches) > 1
-    assert [record["row"] for record in records] == list(range(13))
-    assert [record["after"] for record in records] == [{"id": i, "b": bytes([i]) * (1 << 20)} for i in range(13)]
-
-
-def test_flipped_bit_in_a_large_rows_event_is_found(tmp_path: Path) -> None:
-    _big_log(tmp_path / "binlog", 6)
-    path = tmp_path / "binlog.000001"
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-    with pytest.raises(binlogio.ChecksumMismatch):
-        list(binlogio.read_rows(path, table="d.t"))
-
-
 def test_only_wanted_tables_and_columns_are_given() -> None:
     path = FIXTURES / "mysql97/metadata_full/binlog.000001"
     tables = {table: batch.schema.field("after").type for table, batch in binlogio.read_tables(path, zero_dates="null")}
@@ -159,34 +125,6 @@ def test_zero_dates_are_an_error_unless_a_policy_is_given() -> None:
     }
 
     assert "0000-00-00" in texts
-
-
-def _outcome(path: Path) -> str:
-    try:
-        return str(sum(batch.num_rows for _, batch in binlogio.read_tables(path, zero_dates="null")))
-    except BinlogError as exc:
-        return type(exc).__name__
-
-
-def _rows_or_error(path: Path) -> str:
-    try:
-        with binlogio.open(path) as reader:
-            return str(sum(1 for event in reader if isinstance(event, RowsEvent) for _ in reader.rows(event)))
-    except BinlogError as exc:
-        return type(exc).__name__
-
-
-@pytest.mark.slow
-def test_cut_and_flipped_files_end_as_with_the_event_reader(tmp_path: Path) -> None:
-    data = (FIXTURES / "mysql97/gtid_off/binlog.000001").read_bytes()
-    path = tmp_path / "binlog.000001"
-    for at in range(0, len(data), 7):
-        flipped = bytearray(data)
-        flipped[at] ^= 1 << at % 8
-        for bytes_ in (data[:at], bytes(flipped)):
-            path.write_bytes(bytes_)
-
-            assert _outcome(path) == _rows_or_error(path), at
 
 
 @pytest.mark.parametrize("case", ["mysql97/rowimage_minimal", "mysql97/compressed", "mariadb1011/basic_row"])
