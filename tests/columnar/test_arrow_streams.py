@@ -1,6 +1,6 @@
-"""Results of `read_rows` and `read_tables` as Arrow streams for pyarrow, pandas, Polars and DuckDB.
+"""Results of `read_rows` and `read_tables` as Arrow streams for pyarrow, pandas and Polars.
 
-With rows and without, and where columns change.
+With rows and without, and where columns change; `test_arrow_consumers` has what Polars and DuckDB read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -69,24 +68,6 @@ def test_pyarrow_and_pandas_read_a_stream(orders: RowBatches) -> None:
     assert pa.RecordBatchReader.from_stream(orders).read_all().equals(read)
     assert pa.schema(orders) == orders.schema == read.schema
     assert orders.to_pandas()["after"][7] == {"id": 7, "note": "note 7"}
-
-
-def test_polars_reads_a_stream(orders: RowBatches) -> None:
-    """As columns, not as one column of objects."""
-    frame = pl.DataFrame(orders)
-
-    assert frame.columns == orders.schema.names
-    assert frame["after"].to_list() == orders.to_table()["after"].to_pylist()
-
-
-def test_duckdb_reads_a_stream(orders: RowBatches) -> None:
-    rows = orders  # which DuckDB finds by this name
-
-    answer = duckdb.sql("SELECT op, count(*), sum(after.id) FROM rows GROUP BY op")
-
-    assert rows is orders
-    assert answer is not None
-    assert answer.fetchall() == [("insert", ROWS, ROWS * (ROWS - 1) // 2)]
 
 
 def test_json_images_and_one_table_of_several_are_streams_too(tmp_path: Path) -> None:
