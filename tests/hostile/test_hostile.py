@@ -105,12 +105,12 @@ def test_file_in_use_cut_at_every_byte_stops_cleanly_at_its_last_whole_group(pat
 
 
 @pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.parent.name)
-def test_closed_file_cut_at_every_byte_is_truncated_unless_an_event_ends_there(path: Path) -> None:
+def test_closed_file_cut_at_every_byte_is_truncated_unless_a_group_ends_there(path: Path) -> None:
     data, listed = path.read_bytes(), _listed(path)
     for size in range(5, len(data)):
         count, reader, error = _read(data[:size])
 
-        assert (error is None) is (size in listed.ends), size
+        assert (error is None) is (size in listed.boundaries), size
         assert error is None or isinstance(error, TruncatedEvent)
         assert count == sum(end <= size for end in listed.ends)
         assert reader.last_good_offset == listed.last_good(size)
