@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,12 +10,18 @@ import pytest
 from click.testing import CliRunner
 
 import binlogio
+from binlogio.columnar import RowSelection
 from binlogio.columnar.event_reader import EventSelection, read_events, read_transactions
+from binlogio.columnar.rows_reader import read_split
 from binlogio.constants import EventType
 from binlogio.errors import TruncatedEvent
+from binlogio.events.base import UnknownEvent
+from binlogio.format.splits import Split
 from binlogio.storage import find_logs
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL, frames_of
+from gtid_cases import TODAY
+from logs import header, log, rotate, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,3 +94,20 @@ def test_readers_name_the_place(name: str, log: Path, tmp_path: Path) -> None:
 
     path, _ = cut(log, tmp_path, in_use=True)
     assert READERS[name](path)
+
+
+def test_a_group_of_an_unknown_event_inside_a_log_is_not_its_end(tmp_path: Path) -> None:
+    """The split before the next group ends there, and not at the end of the log."""
+    gtid = replace(TODAY, header=header(EventType.GTID_LOG_EVENT))
+    unknown = UnknownEvent(b"padding", header(100, flags=0x80))
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(log(gtid, unknown, gtid, *transaction(1), rotate("binlog.000002")))
+    (found,) = find_logs(path)
+    middle = next(
+        frame.end for frame in frames_of(path.read_bytes()) if frame.header.type_code == unknown.header.type_code
+    )
+    wanted = RowSelection(
+        wants=lambda _schema, _table: True, columns=None, zero_dates="error", verify_checksum=True, batch_rows=10
+    )
+    for split in (Split(0, middle), Split(middle, path.stat().st_size), None):
+        assert list(read_split(found, split, wanted)) == []

@@ -255,11 +255,6 @@ cdef class EventScanner:
 
     @property
     def open_group(self) -> int | None:
-        """The offset of the group at the end of the scanned events; None outside of groups."""
-        return None if self.state.place == G_OUTSIDE else self.group_offset
-
-    @property
-    def unended_group(self) -> int | None:
         """The offset of the group that the scanned events end in, also if its end was looked for; None: in no group."""
         return None if self.state.place == G_OUTSIDE else self.group_offset
 

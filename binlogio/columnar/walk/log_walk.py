@@ -159,8 +159,8 @@ class LogWalk:
 
     def check_end(self) -> None:
         """Raise an error if the log was read to its end, which is inside an event group although it was closed."""
-        begin = self._router.unended_group
-        if begin is not None and self.torn_tail is None:
+        begin, is_at_end = self._router.open_group, not self._cursor.window.held
+        if begin is not None and is_at_end and self.torn_tail is None:
             self._cursor.framer.refuse_open_group(begin, self._log.name)
 
     def close(self) -> None:
