@@ -49,7 +49,7 @@ from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFrame, EventFramer
 from binlogio.primitives import lenenc
 from binlogio.schema.source import DefinitionSource
-from binlogio.schema.statements import CreateWithRows, OtherStatement, first_word, recognize
+from binlogio.schema.statements import CreateWithRows, OtherStatement, first_word, recognize, updates_on_duplicate
 from binlogio.storage.compression import compress_zstd, decompress_zstd
 from binlogio.storage.spill_file import TemporaryFile
 from binlogio.writer.log.group import Group
@@ -520,9 +520,9 @@ class GroupEditor:
             kind = recognize(sql)
             if not (isinstance(kind, OtherStatement) and kind.changes_rows):
                 return True
-        word = first_word(sql.decode("utf-8", "surrogateescape"))
-        operation = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}.get(word)
-        is_known = operation is not None and not (operation == "insert" and b"DUPLICATE" in sql.upper())
+        text = sql.decode("utf-8", "surrogateescape")
+        operation = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}.get(first_word(text))
+        is_known = operation is not None and not (operation == "insert" and updates_on_duplicate(text))
         if is_known and self._operations is not None and operation not in self._operations:
             return False
         if not is_known or self._condition is not None:

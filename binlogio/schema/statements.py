@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from binlogio.errors import UnsupportedFeature
@@ -76,8 +77,7 @@ _CHANGES: Final = OtherStatement(changes_rows=True)
 _OTHER: Final = OtherStatement(changes_rows=False)
 _LOAD_HEAD: Final = 5  # the number of words in LOAD DATA LOW_PRIORITY LOCAL INFILE
 _HEAD: Final = 16  # the most tokens that are needed of a statement: XA COMMIT X'',X'',1 ONE PHASE in parentheses
-_SET_HEAD: Final = 1 << 8  # of SET STATEMENT ... FOR
-_ALL: Final = 1 << 20
+_ALL: Final = 1 << 20  # to the end of a CREATE, or to FOR in SET STATEMENT ... FOR
 _BEFORE: Final = "( \t\r\n"
 # A SELECT is logged if it calls a function that changes rows.
 _CHANGES_ROWS: Final = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "SELECT", "WITH", "CALL")
@@ -110,11 +110,13 @@ def recognize(sql: bytes) -> Statement:
     makes_rows = "TRANSACTION" in text[-1000:].upper()
     if not begin.startswith(_NEEDS_TOKENS) or (begin.startswith("CREATE") and not makes_rows):
         return _OTHER
-    most = _ALL if makes_rows else _SET_HEAD if "STATEMENT" in text[:1000].upper() else _HEAD
     sql_mode = 0 if begin.startswith("SET") else MODE_ANSI_QUOTES  # names of savepoints may be logged in "
     for server in (NEWEST_MYSQL, NEWEST_MARIADB):
         with suppress(UnsupportedFeature):
-            found = _recognized(leading_words(text, server, sql_mode, most))
+            words = leading_words(text, server, sql_mode, _HEAD)
+            if makes_rows or words.sees("SET"):
+                words = leading_words(text, server, sql_mode, _ALL)
+            found = _recognized(words)
             if found is not _OTHER:
                 return found
     return _OTHER
@@ -150,6 +152,15 @@ def _recognized(words: Words) -> Statement:
 def first_word(sql: str) -> str:
     """Return the first word of a statement, in capitals, after comments and parentheses; empty if there is none."""
     return _without_parentheses(leading_words(sql, NEWEST_MYSQL, 0, _HEAD)).next.upper
+
+
+def updates_on_duplicate(sql: str) -> bool:
+    """Return whether an INSERT has ON DUPLICATE KEY UPDATE; True as well if the text cannot be read."""
+    if "DUPLICATE" not in sql.upper():
+        return False
+    with suppress(UnsupportedFeature):
+        return ("ON", "DUPLICATE") in pairwise(token.upper for token in iter_tokens(sql) if token.kind == "word")
+    return True
 
 
 def _without_parentheses(words: Words) -> Words:

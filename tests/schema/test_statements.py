@@ -17,6 +17,7 @@ from binlogio.schema.statements import (
     Statement,
     Xa,
     recognize,
+    updates_on_duplicate,
     xid_key,
 )
 
@@ -51,6 +52,8 @@ CHANGES = OtherStatement(changes_rows=True)
         ("SET STATEMENT sql_mode = 'ANSI_QUOTES', character_set_client = latin1 FOR ROLLBACK TO a", RollbackTo("a")),
         ("SET STATEMENT sql_mode = '' FOR DROP TABLE t", NOTHING),
         ("SET STATEMENT sql_mode = ''", NOTHING),
+        ("SET STATEMENT " + ", ".join(f"v{i} = {i}" for i in range(99)) + " FOR INSERT INTO t VALUES (1)", CHANGES),
+        ("/* c */ SET STATEMENT a = 1, b = 2, c = 3, d = 4, e = 5 FOR DELETE FROM t", CHANGES),
         ("SET PASSWORD = ''", NOTHING),
         ("ANALYZE FORMAT=JSON UPDATE t SET a = 1", CHANGES),
         ("ANALYZE TABLE t UPDATE HISTOGRAM ON a", NOTHING),
@@ -106,3 +109,17 @@ def test_odd_statement_takes_no_time(sql: bytes) -> None:
     recognize(sql)
 
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 2", True),
+        ("insert into t values (1) on/**/duplicate\nkey update a = 2", True),
+        ("INSERT INTO t VALUES ('it''s') /* on duplicate key */", False),
+        ("INSERT INTO duplicates VALUES ('on duplicate key', `DUPLICATE`)", False),
+        ("INSERT INTO t VALUES ('on duplicate", True),  # it cannot be read
+    ],
+)
+def test_an_insert_that_may_update_is_recognized(sql: str, expected: bool) -> None:
+    assert updates_on_duplicate(sql) is expected
