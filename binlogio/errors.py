@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 
 class Surface(Enum):
@@ -424,3 +424,7 @@ class MissingLogs(BinlogError):
 
 class ChangedLogs(BinlogError):
     """Logs are not those that a consumer has read: a new series (RESET), another server, or a changed copy."""
+
+
+DAMAGES: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, BinlogError)
+"""What the parser of a stored state may raise: the state is damaged."""

@@ -48,6 +48,7 @@ from binlogio.columnar import RowSelection
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.record_types import name_text
 from binlogio.dotted_names import dotted_name, split_name
+from binlogio.errors import DAMAGES
 from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
@@ -493,7 +494,7 @@ class KeyIndex:
             self._groups: list[tuple[int, int, int, int]] = [tuple(one) for one in content["groups"]]
             if len(self._groups) != self._file.metadata.num_row_groups:
                 raise ValueError("row groups are missing")
-        except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, RecursionError) as exc:
+        except (OSError, pa.ArrowException, *DAMAGES) as exc:
             self._source.close()
             raise IndexUnusable(f"the index {name} is damaged: {exc}") from exc
 

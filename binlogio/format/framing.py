@@ -588,7 +588,7 @@ def _bad_magic(magic: bytes, offset: int) -> BinlogFormatError | UnsupportedFeat
         )
     if BINLOG_MAGIC.startswith(magic):
         return _empty(len(magic))
-    return BadMagic("this is not a binary log", offset=offset, expected=f"{BINLOG_MAGIC.hex(' ')} at its begin")
+    return BadMagic("this is not a binary log", offset=offset, expected=f"{BINLOG_MAGIC.hex(' ')} at its start")
 
 
 def _empty(size: int) -> TruncatedEvent:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from binlogio.errors import DAMAGES
 from binlogio.options import Position
 from binlogio.selection.event_filter import has_gtid
 from binlogio.series.progress import LogProgress
 from binlogio.storage.index_file import is_before
-from binlogio.storage.stored_json import DAMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

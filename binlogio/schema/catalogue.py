@@ -25,7 +25,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from binlogio.constants import EventType
-from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.errors import DAMAGES, BinlogError, UnsupportedFeature
 from binlogio.events import codec_for
 from binlogio.events.base import DEFAULT_CONTEXT, EventHeader, ParseContext
 from binlogio.schema.ddl.catalogue import Catalogue, KnownTable
@@ -333,7 +333,7 @@ class DefinitionCatalogue:
                 catalogue.add(CataloguedLog.from_json(json.loads(line)))
         except UnsupportedFeature:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, BinlogError) as exc:
+        except DAMAGES as exc:
             raise _damaged(f"line {line_number}", exc) from exc
         return catalogue
 

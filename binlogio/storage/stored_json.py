@@ -7,15 +7,14 @@ the values.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from binlogio.errors import BinlogError, BinlogFormatError
+from binlogio.errors import DAMAGES, BinlogFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _State = TypeVar("_State")
-DAMAGES: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, BinlogError)
 
 
 def read_stored(data: str | bytes, build: Callable[[Any], _State], *, place: str, hint: str) -> _State:

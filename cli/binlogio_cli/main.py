@@ -9,7 +9,6 @@ not load the library.
 
 from __future__ import annotations
 
-import difflib
 import gc
 import importlib
 import io
@@ -101,9 +100,11 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the name of the command, the command, and its arguments; suggest one for an unknown name."""
-        near = [] if args[0] in COMMANDS or args[0].startswith("-") else difflib.get_close_matches(args[0], COMMANDS)
-        if near:
-            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib  # noqa: PLC0415 - for this message only
+
+            if near := difflib.get_close_matches(args[0], COMMANDS):
+                ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

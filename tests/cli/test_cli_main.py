@@ -186,7 +186,7 @@ def test_help_lists_the_commands() -> None:
         (["dump", "C:\\logs\\x"], 4, "in WSL, drive C is /mnt/c"),
         (["replay", "--to", "shop.db", str(ROWS)], 2, "did you mean sqlite:///shop.db?"),
         (["dump", "no/such/file"], 4, "no/such/file: No such file or directory"),
-        (["dump", str(MYSQL / "gtid_on" / "source.sql")], 3, "expected fe 62 69 6e at its begin"),
+        (["dump", str(MYSQL / "gtid_on" / "source.sql")], 3, "expected fe 62 69 6e at its start"),
         (["dump", str(MYSQL / "encrypted" / "binlog.000001")], 3, "with --keyring"),
         (["dump", str(MYSQL / "crashed" / "binlog.bitflip")], 1, "checksum is wrong"),
         (["replay", str(ROWS)], 2, "--to"),

@@ -94,6 +94,7 @@ def test_permissive_says_what_was_wrong(damaged: tuple[Path, int], view: str) ->
         pytest.param(b"\xfebin", 0, id="the magic alone"),
         pytest.param(b"this is a text file\n" * 20, 0, id="text"),
         pytest.param(LOG.read_bytes()[:-7], None, id="cut"),
+        pytest.param(LOG.read_bytes()[:5122], None, id="cut after the last rows of its last transaction"),
     ],
 )
 def test_files_that_are_no_logs_are_named(tmp_path: Path, content: bytes, records: int | None) -> None:
