@@ -245,3 +245,26 @@ def test_load_data_of_old_servers_is_selected_by_its_table(tmp_path: Path) -> No
     assert kept == ["CREATE_FILE_EVENT", "APPEND_BLOCK_EVENT", "EXEC_LOAD_EVENT"]
     assert other == ["NEW_LOAD_EVENT"]
     assert dump("-T", "u", path).exit_code == 2
+
+
+@pytest.mark.parametrize("log", [ROWS, FULL_METADATA, GTID_ON])
+@pytest.mark.parametrize("form", ["text", "json", "sql"])
+def test_limit_shows_the_first_event_groups(log: Path, form: str) -> None:
+    """The output is the beginning of that without a limit, and ends with a complete group."""
+    foot = {"text": "# End of log", "json": "\0", "sql": "SET @@session.gtid_next = 'AUTOMATIC'\n/*!*/;\nDELIMITER"}[form]
+    whole = text_of("--format", form, log)
+    cuts = [text_of("--format", form, "--limit", str(count), log).partition(foot)[0] for count in (1, 2, 5)]
+
+    assert all(whole.startswith(cut) for cut in cuts)
+    assert len(set(cuts)) == 3
+
+
+def test_limit_counts_groups_with_a_selected_change() -> None:
+    """Groups of other tables are not counted, and a limit above the number of groups shows all."""
+    chosen = ("-T", "pk2", ROWS)
+    whole = json_of(*chosen)
+
+    first = json_of("--limit", "1", *chosen)
+    assert "pk2" in str(first)
+    assert first == whole[: len(first)] != whole
+    assert json_of("--limit", "1000", *chosen) == whole

@@ -143,6 +143,12 @@ def _habits(command: Any) -> Any:
     metavar="N",
     help="Skip the first N events of the logs. Format descriptions count too; that of the first log is always shown.",
 )
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop after N selected event groups (transactions or statements).",
+)
 @click.option("--skip-gtids", is_flag=True, help="With --format sql: do not set the GTIDs of the log (SET gtid_next).")
 @click.option(
     "-D", "--disable-log-bin", is_flag=True, help="With --format sql: do not log the statements (sql_log_bin=0)."
@@ -282,6 +288,7 @@ class Dumping:
 
     def __init__(self, form: str, selection: Selection, reading: Reading, options: dict[str, Any]) -> None:
         self.found = False
+        self._shown = 0  # event groups, up to skipped damage
         self._form = form
         self._selection = selection
         self._reading = reading
@@ -381,16 +388,18 @@ class Dumping:
         dump = self._dump = self._dump_of(reader if names is None else cast("BinlogReader", names), stream.write)
         with reader:
             requires_rows = self._options["require_row_format"]
-            is_plain = self._rows is None and names is None and not requires_rows
+            limit = self._options["limit"]
+            is_plain = self._rows is None and names is None and not requires_rows and limit is None
             writer = dump.writer(self._wanted) if is_plain else None
             filtered = FilteredDump(
                 reader, self._wanted, dump, writer, self._rows, requires_rows=requires_rows, names=names
             )
             try:
-                for chunk in filtered.choose():
+                for chunk in filtered.choose(None if limit is None else limit - self._shown):
                     stream.write(chunk)
                     watch(*reader.position)
             finally:
+                self._shown += filtered.groups
                 self.found = self.found or filtered.found
                 stream.flush()
                 dump.discard()

@@ -67,7 +67,7 @@ class FilteredDump:
         requires_rows: reject row changes that are logged as SQL text. Not with `writer`.
         names: renames schemas of events after the selection; `dump` reads from it. Not with `writer`.
 
-    `found` is True after the first selected group.
+    `found` is True after the first selected group; `groups` counts them, without `writer`.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class FilteredDump:
         self._is_taken_back = False
         self._writer = writer
         self.found = False
+        self.groups = 0
         self._is_open = False  # the group of the last event is incomplete
         self._in_group = False
         self._group_shown = True
@@ -100,8 +101,8 @@ class FilteredDump:
         self._prepared: dict[str, bool] = {}  # XA transactions, by xid_key: whether their XA PREPARE is selected
         self._old_files: dict[int, bool] = {}  # servers before 5.0.3, by file_id: whether the LOAD DATA is selected
 
-    def choose(self) -> Iterator[str | bytes | memoryview]:
-        """Yield the text of the selected events."""
+    def choose(self, limit: int | None = None) -> Iterator[str | bytes | memoryview]:
+        """Yield the text of the selected events, of the first `limit` groups; a limit needs no `writer`."""
         self._reader.choose(self._selection)
         events = self._reader if self._writer is None else self._reader.texts(self._writer.kernel)
         for event in events:
@@ -119,6 +120,8 @@ class FilteredDump:
                 yield from self._inside(event)
             if not self._is_open and _may_end(event):
                 self._end_group()
+                if limit is not None and self.groups >= limit:
+                    return
             if self._writer is not None:
                 self._instruct(self._writer, event)
 
@@ -152,6 +155,7 @@ class FilteredDump:
             self._end_group()
         if starts_group:
             self._group_shown = not self._looks_inside
+            self.groups += self._group_shown
             self._session, self._is_taken_back = self._dump.session.copy(), False
             self._group_head = []
             self._statement_head = []
@@ -229,6 +233,7 @@ class FilteredDump:
     def _change(self, event: Any, *, wanted: bool) -> Iterator[str | bytes]:
         if not wanted:
             return
+        self.groups += not self._group_shown
         self.found = self._group_shown = True
         yield from self._group_head
         yield from self._statement_head
