@@ -251,7 +251,9 @@ def test_load_data_of_old_servers_is_selected_by_its_table(tmp_path: Path) -> No
 @pytest.mark.parametrize("form", ["text", "json", "sql"])
 def test_limit_shows_the_first_event_groups(log: Path, form: str) -> None:
     """The output is the beginning of that without a limit, and ends with a complete group."""
-    foot = {"text": "# End of log", "json": "\0", "sql": "SET @@session.gtid_next = 'AUTOMATIC'\n/*!*/;\nDELIMITER"}[form]
+    foot = {"text": "# End of log", "json": "\0", "sql": "SET @@session.gtid_next = 'AUTOMATIC'\n/*!*/;\nDELIMITER"}[
+        form
+    ]
     whole = text_of("--format", form, log)
     cuts = [text_of("--format", form, "--limit", str(count), log).partition(foot)[0] for count in (1, 2, 5)]
 

@@ -11,23 +11,21 @@ writes them itself, with the logs of the demo in `data/`.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
-from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from corpus import ROOT, SUPPORT
 from pyspark_binlogio.java import require_java
+from snippets import README, blocks_of, outputs, pattern_of
 
-README: Final = "README.md"
 DOCUMENTS: Final = (
     README,
     "CONTRIBUTING.md",
@@ -47,18 +45,6 @@ NOT_RUN: Final = {
     "docs/recipes/point_in_time_recovery.md": 4,
     "docs/recipes/who_deleted_rows.md": 1,
 }
-WRITE_THE_LOGS: Final = "binlogio write fixtures/demo/shop.jsonl -o data"
-
-
-def blocks_of(document: str) -> list[tuple[str, str, bool]]:
-    """Return language and text of the fenced blocks, and whether the block before ends directly above."""
-    text = (ROOT / document).read_text(encoding="utf-8")
-    found: list[tuple[str, str, bool]] = []
-    end = -1
-    for match in re.finditer(r"^```([^\n]*)\n(.*?)^```$\n*", text, re.MULTILINE | re.DOTALL):
-        found.append((match[1], match[2], match.start() == end))
-        end = match.end()
-    return found
 
 
 BLOCKS: Final = {document: blocks_of(document) for document in DOCUMENTS}
@@ -66,51 +52,6 @@ RUNNABLE: Final = [name for name, blocks in BLOCKS.items() if any(language in RU
 WITH_SPARK: Final = [
     name for name in RUNNABLE if any(language in RUN and "spark" in block for language, block, _ in BLOCKS[name])
 ]
-
-
-def run_shell(command: str) -> str:
-    """Return what a command prints, on standard output and then on standard error."""
-    # The commands are from our own documents.
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
-    assert done.returncode == 0, f"{command}\n{done.stderr}"
-    return done.stdout + done.stderr
-
-
-def run_console(block: str) -> str:
-    """Return the block with the output that its commands have now."""
-    commands = re.findall(r"^\$ (.*)$", block, re.MULTILINE)
-    return "".join(f"$ {command}\n{run_shell(command)}" for command in commands)
-
-
-def run_python(block: str, names: dict[str, Any], document: str) -> str:
-    """Return what a block prints; its names stay in `names`."""
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        exec(compile(block, document, "exec"), names)  # noqa: S102 - our own documents
-    return printed.getvalue()
-
-
-def outputs(document: str) -> list[tuple[str, str]]:
-    """Return the shown output and the real output of each block that is run."""
-    Path("fixtures").symlink_to(ROOT / "fixtures")
-    if document != README:
-        run_shell(WRITE_THE_LOGS)
-    blocks = BLOCKS[document]
-    names: dict[str, Any] = {"__name__": "__main__"}
-    found: list[tuple[str, str]] = []
-    for (language, block, _), following in zip(blocks, [*blocks[1:], ("", "", False)], strict=True):
-        if language == "console":
-            found.append((block, run_console(block)))
-        elif language == "python":
-            shown = following[1] if following[0] == "text" and following[2] else ""
-            found.append((shown, run_python(block, names, document)))
-    return found
-
-
-def pattern_of(shown: str) -> str:
-    """Return a pattern for an output, in which `...` is any lines."""
-    parts = [re.escape(part) for part in re.split(r"^\.\.\.\n", shown, flags=re.MULTILINE)]
-    return "(?:.*\n)*?".join(parts)
 
 
 def test_every_block_has_a_language_and_those_that_are_not_run_are_counted() -> None:
