@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import re
 import time
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone, tzinfo
+from glob import glob
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -300,6 +302,27 @@ def _check_gtids(
             raise Refusal(
                 f"{option}: no event group of the logs has such a GTID (`binlogio info` shows those in a log)"
             )
+
+
+def text_and_files(arguments: tuple[str, ...], what: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the first argument, if it names no log, and the names of logs; `what` says what the text is.
+
+    Raises:
+        UsageError: no log is named.
+    """
+    first = arguments[0]
+    if _names_logs(first):
+        for other in arguments[1:]:
+            if not _names_logs(other) and " " in other:
+                raise click.UsageError(f"{other!r}: there is no such file; a {what} is the first argument")
+        return None, arguments
+    if len(arguments) == 1:
+        raise click.UsageError(f"{first!r}: there is no such file; after a {what}, name the logs")
+    return first, arguments[1:]
+
+
+def _names_logs(text: str) -> bool:
+    return text == "-" or "://" in text or os.path.exists(text) or bool(glob(text))  # noqa: PTH110, PTH207 - or URIs
 
 
 def row_choice(selection: Selection) -> RowChoice | None:

@@ -40,13 +40,14 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
 """
 
 
-def _names(text: str | None) -> list[str] | None:
+def names_of(text: str | None) -> list[str] | None:
+    """Return names that are separated by commas."""
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _source_columns(_ctx: click.Context, _param: click.Parameter, value: str) -> list[str]:
     """Return names of source columns."""
-    found = _names(value) or []
+    found = names_of(value) or []
     for name in found:
         if name not in SOURCE_COLUMNS:
             raise click.BadParameter(f"{name!r} is not one of {', '.join(SOURCE_COLUMNS)}")
@@ -128,6 +129,31 @@ def command(
     and the row before and after it. Values are never rounded or lost: docs/export.md has the types of each format. If
     the export fails, the target is not changed. The target stores which logs it has, so that --append repeats nothing.
     """
+    summary = exported(
+        files,
+        output,
+        selection,
+        reading,
+        quiet=quiet,
+        format=form,
+        columns=names_of(columns),
+        key=names_of(key),
+        replace=force,
+        **options,
+    )
+    _report(summary, output, "row[s]" if options["latest"] else "change[s]")
+    return say_missing(summary.missing)
+
+
+def exported(
+    files: tuple[str, ...], output: str, selection: Selection, reading: Reading, *, quiet: bool, **options: Any
+) -> ExportSummary:
+    """Export the selected changes of logs; the options are the arguments of `binlogio.archive.export.export`.
+
+    Raises:
+        Refusal: a position, GTID or name of the selection is not in the logs.
+        OSError, BinlogError: a log cannot be read, or the target cannot be written.
+    """
     given = found = find_logs(files)
     logs = files
     if selection.start is not None or selection.stop is not None:
@@ -135,28 +161,22 @@ def command(
         logs = tuple(log.name for log in found)
     names = [log.name for log in found]
     ring = None if reading.keyring is None else load_keyring(reading.keyring)
-    check_selected(selection.of_groups, given, found, ring, has_names=not options["append"])
+    check_selected(selection.of_groups, given, found, ring, has_names=not options.get("append"))
     if selection.start is not None:
         reading = replace(reading, definitions=earlier_definitions(reading.definitions, given, found, ring))
     conditions = [] if selection.condition is None else [selection.condition]
+    options.setdefault("tables", selection.names)
     with watched_logs(names, is_shown=not quiet) as watch:
-        summary = export(
+        return export(
             logs,
             output,
-            format=form,
-            tables=selection.names,
-            columns=_names(columns),
-            key=_names(key),
             where=[selection.event_filter(), *conditions],
             start_offset=selection.start_offset,
             stop_offset=selection.stop_offset,
-            replace=force,
             watch=watch,
             **reading.options,
             **options,
         )
-    _report(summary, output, "row[s]" if options["latest"] else "change[s]")
-    return say_missing(summary.missing)
 
 
 def _report(summary: ExportSummary, to: str, what: str) -> None:

@@ -5,10 +5,8 @@ This module has the options and the output; `binlogio.archive.grep` does the sea
 
 from __future__ import annotations
 
-import os
 import shlex
 from dataclasses import replace
-from glob import glob
 from heapq import merge
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +21,9 @@ from binlogio.reader import BinlogReader
 from binlogio_cli.change_text import change_json, change_text, opened_search
 from binlogio_cli.messages import DAMAGE, Refusal, say, say_gaps
 from binlogio_cli.options import INPUT_PATH, SectionedCommand, format_option
-from binlogio_cli.output import STDOUT, force_option, output_option, quiet_option
+from binlogio_cli.output import force_option, output_option, quiet_option
 from binlogio_cli.quantities import counted
-from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options
+from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options, text_and_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +69,7 @@ def command(
     is the value before the change. Tables without these columns are skipped. Of rows that do not match, only the
     columns of the condition are decoded. Without a condition and --operation, statements (DDL) are shown as well.
     """
-    text, files = _condition_and_files(arguments)
+    text, files = text_and_files(arguments, "condition")
     if selection.condition is not None:
         if text is not None:
             raise Refusal("a condition is given as the first argument, and as --where: give only one")
@@ -158,24 +156,3 @@ class _FoundStatements:
             say(f"a replay up to just before the transaction of the last statement: {shlex.join([*replay, *files])}")
             if one.gtid is not None:
                 say(f"a replay without it: the same with --exclude-gtids {one.gtid} instead of --stop-position")
-
-
-def _condition_and_files(arguments: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """Return the condition, if the first argument names no log, and the names of logs.
-
-    Raises:
-        UsageError: no log is named.
-    """
-    first = arguments[0]
-    if _names_logs(first):
-        for other in arguments[1:]:
-            if not _names_logs(other) and " " in other:
-                raise click.UsageError(f"{other!r}: there is no such file; a condition is the first argument")
-        return None, arguments
-    if len(arguments) == 1:
-        raise click.UsageError(f"{first!r}: there is no such file; after a condition, name the logs")
-    return first, arguments[1:]
-
-
-def _names_logs(text: str) -> bool:
-    return text == STDOUT or "://" in text or os.path.exists(text) or bool(glob(text))  # noqa: PTH110, PTH207 - or URIs

@@ -1,0 +1,192 @@
+"""`binlogio sql`: answers an SQL query over the row changes of logs.
+
+The tables whose names are in the query are exported into a temporary DuckDB file, as `binlogio export --format duckdb`
+does; DuckDB answers the query. Values, definitions, selection and errors are therefore those of an export.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta, timezone
+from glob import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
+
+import click
+
+from binlogio.dotted_names import possible_names, split_name
+from binlogio_cli.commands.export import exported, names_of
+from binlogio_cli.messages import Refusal, say_missing
+from binlogio_cli.options import SectionedCommand, format_option, ignore_missing_logs_option
+from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
+from binlogio_cli.quoting import safe
+from binlogio_cli.selection import (
+    output_zone,
+    reading_options,
+    selection_options,
+    text_and_files,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import tzinfo
+
+    import duckdb
+
+    from binlogio.selection.selection import Selection
+    from binlogio_cli.selection import Reading
+
+_EXAMPLE: Final = """\b
+Examples: changes by hour; the rows at a moment; a file for a spreadsheet
+  binlogio sql "SELECT date_trunc('hour', timestamp) t, op, count(*) FROM orders GROUP BY ALL" binlog.*
+  binlogio sql --latest --stop-datetime '2026-11-20 12:00' "SELECT * FROM shop.orders WHERE id = 42" binlog.*
+  binlogio sql --format csv -o big.csv "SELECT after.* FROM orders WHERE after.total > 1000" binlog.000042
+"""
+_COPIES: Final = {"csv": "FORMAT csv, HEADER", "json": "FORMAT json", "parquet": "FORMAT parquet"}
+_BLOCK_BYTES: Final = 1 << 20
+_PAGE_ROWS: Final = 1000  # rows that determine the widths of columns
+
+
+@click.command("sql", cls=SectionedCommand, epilog=_EXAMPLE)
+@click.argument("arguments", nargs=-1, required=True, metavar="QUERY FILES...")
+@format_option("table", *_COPIES, help="Output format: a table for people, CSV, JSON lines, or a Parquet file.")
+@click.option(
+    "--latest",
+    is_flag=True,
+    help="Tables have the last state of each row that the logs change, without deleted rows; with --stop-datetime or "
+    "--stop-position: their state at that moment. Needs primary keys and full images.",
+)
+@click.option(
+    "--key", metavar="NAMES", help="For --latest: the primary key, if neither log nor --table-definitions have it."
+)
+@click.option(
+    "--zero-dates",
+    type=click.Choice(["error", "null", "text"]),
+    default="error",
+    show_default=True,
+    help="Zero and invalid dates: refuse them, make them NULL, or make all dates text.",
+)
+@output_option()
+@force_option
+@quiet_option
+@ignore_missing_logs_option
+@selection_options
+@reading_options
+def command(
+    arguments: tuple[str, ...],
+    form: str,
+    output: str | None,
+    key: str | None,
+    *,
+    force: bool,
+    selection: Selection,
+    reading: Reading,
+    **options: Any,
+) -> int:
+    """Answer an SQL query (DuckDB's dialect) over the row changes in FILES (paths, directories, URIs).
+
+    A table of the logs, orders or shop.orders, has a record for each change: op, timestamp, gtid, file, pos, and the
+    structs before and after with the columns of the table (docs/export.md). With --latest it has the rows themselves.
+    Only tables that the query names are read, into a temporary file (TMPDIR).
+    """
+    query, files = text_and_files(arguments, "query")
+    if query is None:
+        raise click.UsageError('the first argument is the query, such as "SELECT op, count(*) FROM orders GROUP BY op"')
+    if form == "parquet" and output in (None, STDOUT):
+        raise click.UsageError("--format parquet needs --output FILE")
+    query = query.strip().rstrip(";")
+    target = OutputFile.checked(output, (*files, *reading.other_inputs), force=force)
+    names = selection.names
+    if names.is_open:
+        names = replace(names, tables=tuple(sorted(escape(name) for name in possible_names(query))))
+    with tempfile.TemporaryDirectory(prefix="binlogio-sql-") as folder:
+        place = Path(folder) / "changes.duckdb"
+        summary = exported(
+            files,
+            str(place),
+            selection,
+            reading,
+            format="duckdb",
+            tables=names,
+            key=names_of(key),
+            source_columns=["commit_timestamp", "thread_id", "statement"],
+            **options,
+        )
+        code = say_missing(summary.missing)
+        with _opened(place, list(summary.rows)) as connection, open_output(target) as stream:
+            if form == "table":
+                stream.write_all(_lines(connection, query))
+                return code
+            result = Path(folder) / "result"
+            connection.execute(f"COPY (\n{query}\n) TO '{result}' ({_COPIES[form]})")
+            with result.open("rb") as source:
+                while block := source.read(_BLOCK_BYTES):
+                    stream.write(block)
+    return code
+
+
+@contextmanager
+def _opened(place: Path, tables: list[str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Provide a connection to the exported tables, which are found with and without the name of their schema.
+
+    Raises:
+        Refusal: DuckDB refuses the query.
+    """
+    import duckdb  # noqa: PLC0415 - an extra; the export has checked that it is installed
+
+    zone = _zone_name(output_zone())
+    try:
+        with duckdb.connect(place, config={"autoinstall_known_extensions": "false"}) as connection:
+            if zone is not None:
+                connection.execute(f"SET TimeZone = '{zone}'")
+            found = Counter(split_name(name)[1] for name in tables)
+            for schema, table in map(split_name, tables):
+                if found[table] == 1:
+                    source = f"SELECT * FROM {_name(schema)}.{_name(table)}"  # noqa: S608 - the names are quoted
+                    connection.execute(f"CREATE TEMP VIEW {_name(table)} AS {source}")
+            yield connection
+    except duckdb.Error as exc:
+        text = str(exc).splitlines()[0]
+        if isinstance(exc, duckdb.CatalogException):
+            text += f" (of the tables that the query names, the logs have {', '.join(tables) or 'none'})"
+        raise Refusal(f"DuckDB: {text}") from exc
+
+
+def _zone_name(zone: tzinfo) -> str | None:
+    """Return DuckDB's name of a time zone; None: the local zone.
+
+    Raises:
+        Refusal: DuckDB has no such zone.
+    """
+    if isinstance(zone, ZoneInfo):
+        return zone.key
+    if not isinstance(zone, timezone):
+        return None
+    hours, rest = divmod(zone.utcoffset(None), timedelta(hours=1))
+    if rest:
+        raise Refusal(f"--time-zone {zone}: DuckDB has offsets of whole hours; give the name of the zone")
+    return f"Etc/GMT{-hours:+d}"
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _lines(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[str]:
+    """Yield the rows of a query as lines; the first rows determine the widths of columns."""
+    found = connection.execute(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM (\n{query}\n)")  # noqa: S608 - that of the user
+    names = [safe(column[0]) for column in found.description or ()]
+    widths: list[int] = []
+    while rows := found.fetchmany(_PAGE_ROWS):
+        page = [["NULL" if value is None else safe(value) for value in row] for row in rows]
+        if not widths:
+            page[:0] = [names]
+            widths = [max(map(len, column)) for column in zip(*page, strict=True)]
+        for row in page:
+            yield "  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip() + "\n"
+    if not widths:
+        yield "  ".join(names) + "\n"

@@ -1,0 +1,123 @@
+"""`binlogio sql`: queries over the changes and the rows of logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from binlogio import read_rows
+from binlogio_cli.main import cli
+from corpus import MYSQL
+from dumped_logs import ROWS
+
+COUNTS: Final = "SELECT op, count(*) AS n FROM pk2 GROUP BY op ORDER BY op"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["sql", "-q", *map(str, arguments)])
+
+
+def lines(*arguments: object) -> list[str]:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+def rows(*arguments: object) -> list[Any]:
+    return [json.loads(line) for line in lines("--format", "json", *arguments)]
+
+
+def test_a_table_has_the_changes_of_the_logs() -> None:
+    """They are those of `read_rows`; the table is found with and without its database."""
+    ops = [op for batch in read_rows(ROWS, table="corpus.pk2") for op in batch.column("op").to_pylist()]
+
+    counted = [{"op": op, "n": ops.count(op)} for op in sorted(set(ops))]
+    assert rows(COUNTS, ROWS) == rows(COUNTS.replace("pk2", "corpus.pk2"), ROWS) == counted
+    assert lines(COUNTS, ROWS) == ["op      n", "delete  1", "insert  3", "update  2"]
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM pk2 ORDER BY id1", "SELECT * FROM pk2 ORDER BY id1 -- last", "FROM pk2 ORDER BY id1; "]
+)
+def test_latest_has_the_rows(query: str) -> None:
+    """The last state of each row, in the columns of the table."""
+    assert rows("--latest", query, ROWS) == [
+        {"x": 1, "id1": 1, "y": "y1", "id2": "a", "z": "zz"},
+        {"x": 2, "id1": 9, "y": "moved", "id2": "b", "z": None},
+    ]
+
+
+def test_the_selection_applies() -> None:
+    """As in `export`: --operation, --where, and positions for the state at a moment."""
+    assert rows("--operation", "insert", COUNTS, ROWS) == [{"op": "insert", "n": 3}]
+    assert rows("--where", "after.id1 = 9", COUNTS, ROWS) == [{"op": "update", "n": 1}]
+    moved = rows("SELECT pos FROM pk2 WHERE op = 'update' AND after.id1 = 9", ROWS)[0]["pos"]
+    groups = list(CliRunner().invoke(cli, ["dump", "--format", "json", str(ROWS)]).stdout.splitlines())
+    begin = max(one["pos"] for one in map(json.loads, groups) if "GTID" in one["type"] and one["pos"] < moved)
+    assert [row["id1"] for row in rows("--latest", "--stop-position", begin, "FROM pk2 ORDER BY id1", ROWS)] == [
+        1,
+        2,
+        3,
+    ]
+
+
+def test_files_have_all_rows(tmp_path: Path) -> None:
+    """CSV and Parquet."""
+    for form in ("csv", "parquet"):
+        assert run("--format", form, "-o", tmp_path / form, COUNTS, ROWS).exit_code == 0
+    assert (tmp_path / "csv").read_text() == "op,n\ndelete,1\ninsert,3\nupdate,2\n"
+    assert pq.read_table(tmp_path / "parquet").to_pylist() == rows(COUNTS, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("zone", "shown"),
+    [
+        ("UTC", "2026-11-20 19:57:29+00"),
+        ("Europe/Berlin", "2026-11-20 20:57:29+01"),
+        ("-03:00", "2026-11-20 16:57:29-03"),
+    ],
+)
+def test_times_are_in_the_time_zone(zone: str, shown: str) -> None:
+    """Offsets and names."""
+    assert lines("--time-zone", zone, "SELECT min(timestamp) AS t FROM pk2", ROWS) == ["t", shown]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["SELECT * FROM nosuch, pk2", ROWS], "(of the tables that the query names, the logs have corpus.pk2)"),
+        (["SELECT FROM WHERE pk2", ROWS], "DuckDB: Parser Error"),
+        (["SELECT 1; DROP TABLE corpus.pk2", ROWS], "DuckDB: Parser Error"),
+        ([ROWS], "the first argument is the query"),
+        (["SELECT 1"], "name the logs"),
+        (["--format", "parquet", "SELECT 1", ROWS], "--format parquet needs --output"),
+        (["--time-zone", "+05:30", "SELECT 1", ROWS], "whole hours"),
+        (["-T", "nosuch", "SELECT 1", ROWS], "no event of the logs matches this table"),
+    ],
+)
+def test_mistakes_are_refused(arguments: list[object], message: str, tmp_path: Path) -> None:
+    """With the reason, and without an output file."""
+    result = run("-o", tmp_path / "out", *arguments) if "parquet" not in arguments else run(*arguments)
+
+    assert (result.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert message in result.stderr
+
+
+def test_damage_is_an_error(tmp_path: Path) -> None:
+    """A closed log that is cut gives no result."""
+    log = tmp_path / "binlog.000001"
+    log.write_bytes(Path(ROWS).read_bytes()[:-100])
+    (tmp_path / "binlog.000002").write_bytes((MYSQL / "gtid_on" / "binlog.000001").read_bytes())
+    result = run(COUNTS, tmp_path)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+
+
+def test_control_characters_are_escaped() -> None:
+    """Values of a table cannot control the terminal."""
+    assert lines("SELECT chr(27) || '[2J' AS " + '"a\tb"', ROWS) == ["a\\x09b", "\\x1b[2J"]
