@@ -48,6 +48,7 @@ FILES: Final = {
     "`schema -o`": ("schema", "-q", "-o", "OUT", LOG),
     "`grep -o`": ("grep", "-q", "id > 0", "-T", "shop.orders", "-o", "OUT", LOG),
     "`history -o`": ("history", "-q", "shop.orders", "1004", "-o", "OUT", LOG),
+    "`sql -o`": ("sql", "-q", "--format", "csv", "-o", "OUT", "SELECT op, after FROM shop.orders", LOG),
     "`export -o`, DuckDB": ("export", "-q", "--format", "duckdb", "-o", "OUT", LOG),
     "`schema --save`": ("schema", "-q", "--save", "OUT", LOG),
 }
