@@ -90,11 +90,15 @@ def test_times_are_in_the_time_zone(zone: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["SELECT * FROM nosuch, pk2", ROWS], "(of the tables that the query names, the logs have corpus.pk2)"),
+        (
+            ["SELECT * FROM nosuch, pk2", ROWS],
+            "(of the tables that the query names, the logs have corpus.pk2; names are",
+        ),
         (["SELECT FROM WHERE pk2", ROWS], "DuckDB: Parser Error"),
         (["SELECT 1; DROP TABLE corpus.pk2", ROWS], "DuckDB: Parser Error"),
         ([ROWS], "the first argument is the query"),
         (["SELECT 1"], "name the logs"),
+        ([" ; ", ROWS], "the query is empty"),
         (["--format", "parquet", "SELECT 1", ROWS], "--format parquet needs --output"),
         (["--time-zone", "+05:30", "SELECT 1", ROWS], "whole hours"),
         (["-T", "nosuch", "SELECT 1", ROWS], "no event of the logs matches this table"),

@@ -99,6 +99,8 @@ def command(
     if form == "parquet" and output in (None, STDOUT):
         raise click.UsageError("--format parquet needs --output FILE")
     query = query.strip().rstrip(";")
+    if not query:
+        raise click.UsageError("the query is empty")
     target = OutputFile.checked(output, (*files, *reading.other_inputs), force=force)
     names = selection.names
     if names.is_open:
@@ -152,7 +154,9 @@ def _opened(place: Path, tables: list[str]) -> Iterator[duckdb.DuckDBPyConnectio
     except duckdb.Error as exc:
         text = str(exc).splitlines()[0]
         if isinstance(exc, duckdb.CatalogException):
-            text += f" (of the tables that the query names, the logs have {', '.join(tables) or 'none'})"
+            known = ", ".join(tables) or "none"
+            text += f" (of the tables that the query names, the logs have {known}; names are case-sensitive, and"
+            text += " `binlogio stats` shows the tables of logs)"
         raise Refusal(f"DuckDB: {text}") from exc
 
 
