@@ -322,7 +322,8 @@ def text_and_files(arguments: tuple[str, ...], what: str) -> tuple[str | None, t
 
 
 def _names_logs(text: str) -> bool:
-    return text == "-" or "://" in text or os.path.exists(text) or bool(glob(text))  # noqa: PTH110, PTH207 - or URIs
+    is_place = text == "-" or re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) is not None
+    return is_place or os.path.exists(text) or bool(glob(text))  # noqa: PTH110, PTH207 - or URIs
 
 
 def row_choice(selection: Selection) -> RowChoice | None:

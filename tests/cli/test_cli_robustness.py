@@ -42,6 +42,7 @@ PRINTING: Final = {
     "stats": ("stats", "LOG"),
     "grep": ("grep", "total > 990 OR total = 64.25", "LOG"),
     "schema": ("schema", "LOG"),
+    "sql": ("sql", "SELECT * FROM orders", "LOG"),
 }
 COMMANDS: Final = {
     **PRINTING,

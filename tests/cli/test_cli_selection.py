@@ -154,7 +154,7 @@ def test_each_command_selects_the_same(options: tuple[str, ...], tmp_path: Path)
 NO_GTID: Final = ("--include-gtids", f"{DELETE}00")
 OUTPUTS: Final = {
     "dump": (), "stats": (), "grep": ("--where", "id = 1"), "history": (), "export": ("-o", "out/"),
-    "copy": ("-o", "out/"), "undo": (), "replay": ("--to", "sqlite:///out.db"),
+    "sql": ("SELECT 1",), "copy": ("-o", "out/"), "undo": (), "replay": ("--to", "sqlite:///out.db"),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from binlogio import read_rows
 from binlogio_cli.main import cli
-from corpus import MYSQL
+from corpus import MARIADB, MYSQL
 from dumped_logs import ROWS
 
 COUNTS: Final = "SELECT op, count(*) AS n FROM pk2 GROUP BY op ORDER BY op"
@@ -92,10 +92,11 @@ def test_times_are_in_the_time_zone(zone: str, shown: str) -> None:
     [
         (
             ["SELECT * FROM nosuch, pk2", ROWS],
-            "(of the tables that the query names, the logs have corpus.pk2; names are",
+            "there are selected changes of corpus.pk2; names are",
         ),
         (["SELECT FROM WHERE pk2", ROWS], "DuckDB: Parser Error"),
         (["SELECT 1; DROP TABLE corpus.pk2", ROWS], "DuckDB: Parser Error"),
+        (["SELECT * FROM arguments", ROWS], "there are selected changes of none"),
         ([ROWS], "the first argument is the query"),
         (["SELECT 1"], "name the logs"),
         ([" ; ", ROWS], "the query is empty"),
@@ -125,3 +126,59 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
 def test_control_characters_are_escaped() -> None:
     """Values of a table cannot control the terminal."""
     assert lines("SELECT chr(27) || '[2J' AS " + '"a\tb"', ROWS) == ["a\\x09b", "\\x1b[2J"]
+
+
+def test_an_incomplete_group_at_the_end_is_reported(tmp_path: Path) -> None:
+    """Of a log in use: the answer is that of the complete groups, as that of an export."""
+    data = bytearray(Path(ROWS).read_bytes()[:-60])
+    data[21] = 1  # BINLOG_IN_USE
+    log = tmp_path / "binlog.000001"
+    log.write_bytes(data)
+    result = run(COUNTS, log)
+
+    assert (result.exit_code, result.stdout != "") == (0, True)
+    assert "the log ends in an incomplete event group, which is left out" in result.stderr
+
+
+def test_a_query_may_contain_a_uri() -> None:
+    """Only an argument that begins like a URI names logs."""
+    assert lines("SELECT 's3://bucket/x' AS place", ROWS) == ["place", "s3://bucket/x"]
+    assert run("s3://bucket/x", ROWS).exit_code == 2
+
+
+def test_rolled_back_changes_have_their_outcome() -> None:
+    """As the source column of an export."""
+    log = MARIADB / "format_row" / "binlog.000001"
+
+    undone = "SELECT op, pos FROM ti WHERE outcome = 'rollback to savepoint'"
+    assert rows(undone, log) == [{"op": "insert", "pos": 84393}]
+
+
+def test_tables_of_one_name_need_their_databases(tmp_path: Path) -> None:
+    """The name of a database may be any; one that DuckDB uses itself needs the catalog."""
+    script = tmp_path / "script.jsonl"
+    columns = [{"name": "id", "type": "int", "nullable": False}]
+    names = [("binlogio_sql", "t"), ("temp", "t"), ("main", "u")]
+    actions: list[dict[str, Any]] = [
+        {"do": "table", "schema": schema, "name": table, "columns": columns, "primary_key": ["id"]}
+        for schema, table in names
+    ]
+    actions += [
+        {
+            "session": "a",
+            "do": "execute",
+            "sql": "INSERT",
+            "changes": [{"insert": f"{schema}.{table}", "rows": [{"id": number}]}],
+        }
+        for number, (schema, table) in enumerate(names)
+    ]
+    script.write_text("\n".join(map(json.dumps, actions)))
+    assert CliRunner().invoke(cli, ["write", str(script), "-o", str(tmp_path / "logs")]).exit_code == 0
+    logs = tmp_path / "logs"
+
+    assert rows("SELECT after.id FROM main.u UNION ALL SELECT after.id FROM u", logs) == [{"id": 2}, {"id": 2}]
+    assert [rows(f"SELECT after.id FROM binlogio_sql.{name}", logs) for name in ("binlogio_sql.t", "temp.t")] == [
+        [{"id": 0}],
+        [{"id": 1}],
+    ]
+    assert run("SELECT * FROM t", logs).exit_code == run("SELECT * FROM temp.t", logs).exit_code == 2

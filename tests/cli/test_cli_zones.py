@@ -21,6 +21,7 @@ SHOWN: Final = {
     ("grep", "id > 0", "--json"): "2026-11-23T07:36:28+05:00",
     ("history", "shop.orders", "1004"): "2026-11-23 07:36:28 UTC+05:00",
     ("history", "shop.orders", "1004", "--json"): "2026-11-23T07:36:28+05:00",
+    ("sql", "SELECT max(timestamp) FROM orders"): "2026-11-23 07:36:28+05",
     ("stats",): "to 2026-11-23 07:36:28, UTC+05:00",
     ("stats", "--html", "OUT"): "to 2026-11-23 07:36:28, UTC+05:00",
     ("undo", "--preview", "--on-statement", "skip"): "2026-11-23 07:36:28 UTC+05:00",

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "dump as SQL": ("dump", "--format", "sql"),
     "export": ("export", "--format", "csv", "-o", "OUT"),
     "grep": ("grep",),
+    "sql": ("sql", "SELECT 1"),
     "info": ("info",),
     "schema": ("schema",),
     "stats": ("stats",),

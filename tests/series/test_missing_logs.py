@@ -84,6 +84,7 @@ def test_commands_without_a_position_refuse_or_end_with_1(fault: str, server: st
         ("dump", "-q", "--format", "sql", "-o", tmp_path / "to"),
         ("undo", "-q", "-o", tmp_path / "to"),
         ("export", "-q", "--latest", "--to", tmp_path / "to"),
+        ("sql", "-q", "-o", tmp_path / "to", "SELECT 1"),
     ]
     showing: list[tuple[object, ...]] = [
         ("dump", "-q", "-o", tmp_path / "text"),

@@ -60,6 +60,7 @@ class DuckdbFile:
         try:
             self._connection = duckdb.connect(str(self._open_path))
             self._connection.execute("SET TimeZone = 'UTC'")
+            self._catalog = str(self._connection.execute("SELECT current_database()").fetchall()[0][0])
             self._connection.execute("BEGIN")
         except BaseException as exc:
             self._side.close()
@@ -144,6 +145,10 @@ class DuckdbFile:
         except self._error as exc:
             raise OSError(None, f"{self._path}: {_line(exc)}") from exc
 
+    def _name(self, table: str) -> str:
+        """Return the name with its catalog, since a schema may be called as the catalog, or temp."""
+        return quoted(self._catalog, *split_name(table))
+
     def _table_schema(self, table: str, stored: pa.Schema) -> pa.Schema:
         """Return the columns of a table, which is created if missing."""
         schema, name = split_name(table)
@@ -160,11 +165,11 @@ class DuckdbFile:
                 expected=alike[0], found=table, hint="export them to two files",
             )  # fmt: skip
         empty = stored.empty_table()
-        self._run(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
+        self._run(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._catalog, schema)}")
         self._connection.register("binlogio_rows", empty)
-        self._run(f"CREATE TABLE IF NOT EXISTS {_name(table)} AS SELECT * FROM binlogio_rows")  # noqa: S608
+        self._run(f"CREATE TABLE IF NOT EXISTS {self._name(table)} AS SELECT * FROM binlogio_rows")  # noqa: S608
         self._connection.unregister("binlogio_rows")
-        found = self._connection.table(_name(table)).limit(0).to_arrow_table().schema
+        found = self._connection.table(self._name(table)).limit(0).to_arrow_table().schema
         return pa.schema([pa.field(one.name, plain_type(one.type)) for one in found])
 
     def _add_columns(self, table: str, known: pa.Schema, merged: pa.Schema) -> None:
@@ -172,13 +177,13 @@ class DuckdbFile:
         kinds = {one[0]: one[1] for one in self._described(merged)}
         for one in merged:
             if one.name not in there:
-                self._run(f"ALTER TABLE {_name(table)} ADD COLUMN {_quoted(one.name)} {kinds[one.name]}")
+                self._run(f"ALTER TABLE {self._name(table)} ADD COLUMN {quoted(one.name)} {kinds[one.name]}")
             elif pa.types.is_struct(one.type):
                 inner = dict(self._described(pa.schema(list(one.type))))
                 for field in one.type:
                     if f"{one.name}.{field.name}" not in there:
-                        path = f"{_quoted(one.name)}.{_quoted(field.name)}"
-                        self._run(f"ALTER TABLE {_name(table)} ADD COLUMN {path} {inner[field.name]}")
+                        path = quoted(one.name, field.name)
+                        self._run(f"ALTER TABLE {self._name(table)} ADD COLUMN {path} {inner[field.name]}")
 
     def _described(self, schema: pa.Schema) -> list[tuple[str, str]]:
         self._connection.register("binlogio_rows", schema.empty_table())
@@ -196,17 +201,13 @@ class DuckdbFile:
         if not batches:
             return
         self._connection.register("binlogio_rows", pa.Table.from_batches(batches))
-        self._run(f"INSERT INTO {_name(table)} SELECT * FROM binlogio_rows")  # noqa: S608 - quoted
+        self._run(f"INSERT INTO {self._name(table)} SELECT * FROM binlogio_rows")  # noqa: S608 - quoted
         self._connection.unregister("binlogio_rows")
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _name(table: str) -> str:
-    schema, name = split_name(table)
-    return f"{_quoted(schema)}.{_quoted(name)}"
+def quoted(*names: str) -> str:
+    """Return an identifier of DuckDB, in parts: catalog, schema, table."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def _line(exc: Exception) -> str:

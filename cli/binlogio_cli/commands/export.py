@@ -148,7 +148,9 @@ def command(
 def exported(
     files: tuple[str, ...], output: str, selection: Selection, reading: Reading, *, quiet: bool, **options: Any
 ) -> ExportSummary:
-    """Export the selected changes of logs; the options are the arguments of `binlogio.archive.export.export`.
+    """Export the selected changes of logs, and report incomplete groups at their ends.
+
+    The options are the arguments of `binlogio.archive.export.export`.
 
     Raises:
         Refusal: a position, GTID or name of the selection is not in the logs.
@@ -159,15 +161,14 @@ def exported(
     if selection.start is not None or selection.stop is not None:
         found = selected_logs(selection, given)
         logs = tuple(log.name for log in found)
-    names = [log.name for log in found]
     ring = None if reading.keyring is None else load_keyring(reading.keyring)
     check_selected(selection.of_groups, given, found, ring, has_names=not options.get("append"))
     if selection.start is not None:
         reading = replace(reading, definitions=earlier_definitions(reading.definitions, given, found, ring))
     conditions = [] if selection.condition is None else [selection.condition]
     options.setdefault("tables", selection.names)
-    with watched_logs(names, is_shown=not quiet) as watch:
-        return export(
+    with watched_logs([log.name for log in found], is_shown=not quiet) as watch:
+        summary = export(
             logs,
             output,
             where=[selection.event_filter(), *conditions],
@@ -177,6 +178,9 @@ def exported(
             **reading.options,
             **options,
         )
+    for name, end in summary.unfinished:
+        say(f"{name}: at {end}: the log ends in an incomplete event group, which is left out")
+    return summary
 
 
 def _report(summary: ExportSummary, to: str, what: str) -> None:
@@ -185,8 +189,6 @@ def _report(summary: ExportSummary, to: str, what: str) -> None:
         say(f"{table}: {counted(count, what)}")
     for name in summary.held:
         say(f"{name}: {to} holds this log already")
-    for name, end in summary.unfinished:
-        say(f"{name}: at {end}: the log ends in an incomplete event group, which is not exported")
     if not summary.rows:
         say("no new change matches" if summary.held else "no change matches")
     say(f"wrote {counted(summary.row_count, what)} of {counted(len(summary.rows), 'table[s]')} to {to}")

@@ -6,6 +6,7 @@ does; DuckDB answers the query. Values, definitions, selection and errors are th
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections import Counter
 from contextlib import contextmanager
@@ -18,18 +19,15 @@ from zoneinfo import ZoneInfo
 
 import click
 
+from binlogio.archive.export.duckdb_file import quoted
+from binlogio.columnar import SOURCE_COLUMNS
 from binlogio.dotted_names import possible_names, split_name
 from binlogio_cli.commands.export import exported, names_of
 from binlogio_cli.messages import Refusal, say_missing
-from binlogio_cli.options import SectionedCommand, format_option, ignore_missing_logs_option
+from binlogio_cli.options import INPUT_PATH, SectionedCommand, format_option, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.quoting import safe
-from binlogio_cli.selection import (
-    output_zone,
-    reading_options,
-    selection_options,
-    text_and_files,
-)
+from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options, text_and_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,12 +45,14 @@ Examples: changes by hour; the rows at a moment; a file for a spreadsheet
   binlogio sql --format csv -o big.csv "SELECT after.* FROM orders WHERE after.total > 1000" binlog.000042
 """
 _COPIES: Final = {"csv": "FORMAT csv, HEADER", "json": "FORMAT json", "parquet": "FORMAT parquet"}
-_BLOCK_BYTES: Final = 1 << 20
+_CATALOG: Final = "binlogio_sql"  # a schema of this name has to be given with it
+# Neither extensions from the network nor variables of this program are tables.
+_CONFIG: Final[dict[str, Any]] = {"autoinstall_known_extensions": "false", "python_enable_replacements": "false"}
 _PAGE_ROWS: Final = 1000  # rows that determine the widths of columns
 
 
 @click.command("sql", cls=SectionedCommand, epilog=_EXAMPLE)
-@click.argument("arguments", nargs=-1, required=True, metavar="QUERY FILES...")
+@click.argument("arguments", metavar="QUERY FILES...", nargs=-1, required=True, type=INPUT_PATH, callback=input_once)
 @format_option("table", *_COPIES, help="Output format: a table for people, CSV, JSON lines, or a Parquet file.")
 @click.option(
     "--latest",
@@ -89,9 +89,10 @@ def command(
 ) -> int:
     """Answer an SQL query (DuckDB's dialect) over the row changes in FILES (paths, directories, URIs).
 
-    A table of the logs, orders or shop.orders, has a record for each change: op, timestamp, gtid, file, pos, and the
-    structs before and after with the columns of the table (docs/export.md). With --latest it has the rows themselves.
-    Only tables that the query names are read, into a temporary file (TMPDIR).
+    A table of the logs, orders or shop.orders, has a record for each change: op, timestamp, gtid, file, pos, the
+    structs before and after with the columns of the table, and its transaction (docs/export.md); outcome tells changes
+    that were rolled back. With --latest it has the rows themselves. Only tables that the query names are read, into a
+    temporary file (TMPDIR).
     """
     query, files = text_and_files(arguments, "query")
     if query is None:
@@ -106,7 +107,7 @@ def command(
     if names.is_open:
         names = replace(names, tables=tuple(sorted(escape(name) for name in possible_names(query))))
     with tempfile.TemporaryDirectory(prefix="binlogio-sql-") as folder:
-        place = Path(folder) / "changes.duckdb"
+        place = Path(folder) / f"{_CATALOG}.duckdb"
         summary = exported(
             files,
             str(place),
@@ -115,7 +116,7 @@ def command(
             format="duckdb",
             tables=names,
             key=names_of(key),
-            source_columns=["commit_timestamp", "thread_id", "statement"],
+            source_columns=SOURCE_COLUMNS,
             **options,
         )
         code = say_missing(summary.missing)
@@ -126,8 +127,7 @@ def command(
             result = Path(folder) / "result"
             connection.execute(f"COPY (\n{query}\n) TO '{result}' ({_COPIES[form]})")
             with result.open("rb") as source:
-                while block := source.read(_BLOCK_BYTES):
-                    stream.write(block)
+                shutil.copyfileobj(source, stream)
     return code
 
 
@@ -137,26 +137,28 @@ def _opened(place: Path, tables: list[str]) -> Iterator[duckdb.DuckDBPyConnectio
 
     Raises:
         Refusal: DuckDB refuses the query.
+        OSError: a file cannot be read or written, or the memory or the disk is full.
     """
     import duckdb  # noqa: PLC0415 - an extra; the export has checked that it is installed
 
-    zone = _zone_name(output_zone())
     try:
-        with duckdb.connect(place, config={"autoinstall_known_extensions": "false"}) as connection:
-            if zone is not None:
+        with duckdb.connect(place, config=_CONFIG) as connection:
+            if (zone := _zone_name(output_zone())) is not None:
                 connection.execute(f"SET TimeZone = '{zone}'")
-            found = Counter(split_name(name)[1] for name in tables)
+            found = Counter(split_name(name)[1].casefold() for name in tables)
             for schema, table in map(split_name, tables):
-                if found[table] == 1:
-                    source = f"SELECT * FROM {_name(schema)}.{_name(table)}"  # noqa: S608 - the names are quoted
-                    connection.execute(f"CREATE TEMP VIEW {_name(table)} AS {source}")
+                if found[table.casefold()] == 1:
+                    source = quoted(_CATALOG, schema, table)
+                    connection.execute(f"CREATE TEMP VIEW {quoted(table)} AS SELECT * FROM {source}")  # noqa: S608
             yield connection
     except duckdb.Error as exc:
         text = str(exc).splitlines()[0]
+        if isinstance(exc, duckdb.IOException | duckdb.OutOfMemoryException):
+            raise OSError(None, f"DuckDB: {text}") from exc
         if isinstance(exc, duckdb.CatalogException):
             known = ", ".join(tables) or "none"
-            text += f" (of the tables that the query names, the logs have {known}; names are case-sensitive, and"
-            text += " `binlogio stats` shows the tables of logs)"
+            text += f" (of the tables that the query names, there are selected changes of {known}; names are"
+            text += " case-sensitive, and `binlogio stats` shows the tables of logs)"
         raise Refusal(f"DuckDB: {text}") from exc
 
 
@@ -174,10 +176,6 @@ def _zone_name(zone: tzinfo) -> str | None:
     if rest:
         raise Refusal(f"--time-zone {zone}: DuckDB has offsets of whole hours; give the name of the zone")
     return f"Etc/GMT{-hours:+d}"
-
-
-def _name(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
 
 
 def _lines(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[str]:
