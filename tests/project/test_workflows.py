@@ -13,7 +13,7 @@ from corpus import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FOLDER: Final = ROOT / ".github" / "workflows"
 
 
 def steps_of(path: Path) -> list[dict[str, Any]]:
@@ -22,10 +22,10 @@ def steps_of(path: Path) -> list[dict[str, Any]]:
     return [step for job in jobs.values() for step in job["steps"]]
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_steps_run_what_exists(path: Path) -> None:
+@pytest.mark.parametrize("name", ["test.yml", "release.yml"])
+def test_steps_run_what_exists(name: str) -> None:
     """Targets of the Makefile and files of the repository; each action has a version."""
-    steps = steps_of(path)
+    steps = steps_of(FOLDER / name)
     runs = "\n".join(step["run"] for step in steps if "run" in step)
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 

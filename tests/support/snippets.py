@@ -81,8 +81,8 @@ def pattern_of(shown: str) -> str:
     return "(?:.*\n)*?".join(parts)
 
 
-def main(document: str) -> int:
-    """Run a document in a new folder; return the number of blocks with another output."""
+def main(document: str) -> bool:
+    """Run a document in a new folder; return True if a block has another output."""
     os.environ["COLUMNS"] = "120"
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -91,7 +91,7 @@ def main(document: str) -> int:
         os.chdir(ROOT)
     counted = f"{len(found) - len(wrong)} of {len(found)} blocks have the output that is shown"
     sys.stdout.write("\n".join([f"{document}: {counted}", *wrong, ""]))
-    return len(wrong)
+    return bool(wrong)
 
 
 if __name__ == "__main__":
