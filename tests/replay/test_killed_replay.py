@@ -90,8 +90,8 @@ class Replays:
     def killed_until_done(
         self, url: str, workers: int, files: list[str], longest_s: float, rng: random.Random, kills: int, gtids: str
     ) -> int:
-        """Kill it at random moments, then let it end; how often it was killed."""
-        moments = (rng.uniform(0, longest_s) for _ in range(kills))
+        """Kill it at random moments, each about twice as late as the one before, then let it end; how often it was."""
+        moments = (longest_s * rng.uniform(0.5, 1) / 2**halved for halved in reversed(range(kills)))
         killed = sum(not self.run(url, workers, files, kill_after_s=moment, gtids=gtids) for moment in moments)
         assert self.run(url, workers, files, gtids=gtids)
         return killed
