@@ -13,13 +13,14 @@ from binlogio.lazy_names import lazy_names
 if TYPE_CHECKING:
     from binlogio.storage.index_file import COMPRESSED_SUFFIXES, base_name, log_number, next_log_name, read_index
     from binlogio.storage.keyring import Keyring, load_keyring
+    from binlogio.storage.later_logs import LaterLogs
     from binlogio.storage.log_file import LogFile, OpenedLog
     from binlogio.storage.sources import find_logs, find_logs_below
     from binlogio.storage.stored_json import built, is_list_of, read_stored
 
 __all__ = [
-    "COMPRESSED_SUFFIXES", "Keyring", "LogFile", "OpenedLog", "base_name", "built", "find_logs", "find_logs_below",
-    "is_list_of", "load_keyring", "log_number", "next_log_name", "read_index", "read_stored",
+    "COMPRESSED_SUFFIXES", "Keyring", "LaterLogs", "LogFile", "OpenedLog", "base_name", "built", "find_logs",
+    "find_logs_below", "is_list_of", "load_keyring", "log_number", "next_log_name", "read_index", "read_stored",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -28,6 +29,7 @@ if not TYPE_CHECKING:
         {
             "index_file": "COMPRESSED_SUFFIXES base_name log_number next_log_name read_index",
             "keyring": "Keyring load_keyring",
+            "later_logs": "LaterLogs",
             "log_file": "LogFile OpenedLog",
             "sources": "find_logs find_logs_below",
             "stored_json": "built is_list_of read_stored",

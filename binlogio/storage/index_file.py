@@ -60,6 +60,15 @@ def log_number(name: str) -> tuple[str, int, str]:
     return match["stem"], int(match["number"]), match["more"]
 
 
+def is_since(name: str, since: str | None) -> bool:
+    """Return False for a log of the series of log `since` that has a lower number; their directories do not matter."""
+    if since is None:
+        return True
+    stem, number, _ = log_number(base_name(name))
+    first, least, _ = log_number(since)
+    return stem != first or number >= least
+
+
 def is_before(place: Position, other: Position) -> bool:
     """Return whether a position is before another one, in the same file or in an earlier file of the same series."""
     if place.file == other.file:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, FSSpecHandler, PyFileSystem
 
 from binlogio.errors import Hint, MissingPackage, UnsupportedFeature
-from binlogio.storage.index_file import is_beside_logs, is_index_file, log_number, parse_index
+from binlogio.storage.index_file import is_beside_logs, is_index_file, is_since, log_number, parse_index
 from binlogio.storage.log_file import LogFile, begins_like_a_log, choose_logs
 
 if TYPE_CHECKING:
@@ -29,8 +29,10 @@ _OPTIONS: Final = re.compile(
 )  # as in s3://bucket/log.000001?region=eu-west-1; other question marks are wildcards
 
 
-def find_objects(path: str, filesystem: FileSystem | AbstractFileSystem | None) -> Iterator[LogFile]:
-    """Yield the logs of a URI, or of a path on `filesystem`, in the order of their numbers.
+def find_objects(
+    path: str, filesystem: FileSystem | AbstractFileSystem | None, since: str | None = None
+) -> Iterator[LogFile]:
+    """Yield the logs of a URI, or of a path on `filesystem`, in the order of their numbers, from log `since` on.
 
     An index file keeps its order.
 
@@ -43,15 +45,16 @@ def find_objects(path: str, filesystem: FileSystem | AbstractFileSystem | None) 
     elif not isinstance(filesystem, FileSystem):
         filesystem = _of_fsspec(filesystem)
     if has_magic(path) and not path.startswith(_WEB):  # in web URIs, a question mark begins the query
-        found = list(_matching(filesystem, path))
+        found = list(_matching(filesystem, path, since))
     else:
         info = filesystem.get_file_info(path)
         if info.type == FileType.Directory:
-            found = _logs_among(filesystem, filesystem.get_file_info(FileSelector(path)))
+            members = filesystem.get_file_info(FileSelector(path))
+            found = _logs_among(filesystem, [info for info in members if is_since(info.path, since)])
         elif info.type == FileType.NotFound:
             raise FileNotFoundError(2, "no such file", path)
         elif is_index_file(path):
-            yield from _indexed(filesystem, path)
+            yield from _indexed(filesystem, path, since)
             return
         else:
             found = [info]
@@ -128,14 +131,15 @@ def _of_fsspec(filesystem: AbstractFileSystem) -> FileSystem:
     return PyFileSystem(FSSpecHandler(filesystem))
 
 
-def _matching(filesystem: FileSystem, pattern: str) -> Iterator[FileInfo]:
+def _matching(filesystem: FileSystem, pattern: str, since: str | None) -> Iterator[FileInfo]:
     folder = pattern.rpartition("/")[0]
     for info in filesystem.get_file_info(FileSelector(folder)):
-        if info.type == FileType.File and fnmatchcase(info.path, pattern) and not is_beside_logs(info.path):
+        is_file = info.type == FileType.File and is_since(info.path, since)
+        if is_file and fnmatchcase(info.path, pattern) and not is_beside_logs(info.path):
             yield info
 
 
-def _indexed(filesystem: FileSystem, path: str) -> list[LogFile]:
+def _indexed(filesystem: FileSystem, path: str, since: str | None) -> list[LogFile]:
     """Return the logs of an index file, which are in its directory.
 
     If a log is missing, the index is read again, as for local files: the server may have purged the log.
@@ -144,7 +148,7 @@ def _indexed(filesystem: FileSystem, path: str) -> list[LogFile]:
         FileNotFoundError: a log that the index lists is missing.
     """
     while True:
-        names = _read_index(filesystem, path)
+        names = [name for name in _read_index(filesystem, path) if is_since(name, since)]
         found = filesystem.get_file_info([_beside(path, name) for name in names])
         missing = next((name for name, info in zip(names, found, strict=True) if info.type != FileType.File), None)
         if missing is None:

@@ -24,6 +24,7 @@ from binlogio.storage.index_file import (
     KEY_INDEX_SUFFIX,
     is_beside_logs,
     is_index_file,
+    is_since,
     log_number,
     read_index,
 )
@@ -39,14 +40,19 @@ Source = str | os.PathLike[str] | BinaryIO
 
 
 def find_logs(
-    source: Source | Iterable[Source], *, filesystem: FileSystem | None = None, missing_ok: bool = False
+    source: Source | Iterable[Source],
+    *,
+    filesystem: FileSystem | None = None,
+    missing_ok: bool = False,
+    since: str | None = None,
 ) -> list[LogFile]:
     """Return the logs of `source`, in the order in which they were written.
 
     A directory stands for its binary logs, a glob for the matching files except other files of the server; both are
     sorted by number. A symbolic link to another log of the same directory is omitted. An index file and a list keep
     their order. Logs that a server purges meanwhile are omitted, and so are logs that another command has not published
-    yet (`binlogio.storage.log_index`).
+    yet (`binlogio.storage.log_index`). Of the series of a log `since`, a name without a directory, those with lower
+    numbers are omitted, and not examined.
 
     The shell pattern `binlog.0*` also matches the GTID indexes of MariaDB 11 (`binlog.000001.idx`) and the key indexes
     of binlogio (`binlog.000001.keys.parquet`); in a list, they are omitted if their log is in the list. The pattern
@@ -61,7 +67,7 @@ def find_logs(
     """
     if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
         source = list(source)
-    found = _logs_of(source, filesystem, missing_ok=missing_ok)
+    found = _logs_of(source, filesystem, missing_ok=missing_ok, since=since)
     if isinstance(source, (str, os.PathLike)) and [log.name for log in found] == [os.fspath(source)]:
         return found  # the caller has named this file
     folders = {os.path.dirname(log.name) for log in found if log.stream is None and log.filesystem is None}
@@ -102,11 +108,15 @@ def find_logs_below(folder: str, *, missing_ok: bool = False) -> Iterator[LogFil
 
 
 def _logs_of(
-    source: Source | Iterable[Source], filesystem: FileSystem | None, *, missing_ok: bool = False
+    source: Source | Iterable[Source],
+    filesystem: FileSystem | None,
+    *,
+    missing_ok: bool = False,
+    since: str | None = None,
 ) -> list[LogFile]:
     if isinstance(source, (str, os.PathLike)):
         try:
-            return list(_find(os.fspath(source), filesystem, missing_ok=missing_ok))
+            return list(_find(os.fspath(source), filesystem, missing_ok=missing_ok, since=since))
         except FileNotFoundError as exc:
             is_link = exc.filename not in (None, os.fspath(source)) and os.path.islink(exc.filename)
             if is_link or not missing_ok:  # a link in a directory must not hide its other logs
@@ -122,7 +132,7 @@ def _logs_of(
         name = os.fspath(one) if isinstance(one, (str, os.PathLike)) else ""
         if _belongs_to(names, name):
             continue
-        found = _logs_of(one, filesystem, missing_ok=missing_ok)
+        found = _logs_of(one, filesystem, missing_ok=missing_ok, since=since)
         if is_index_file(name):
             places = {os.path.realpath(other) for other in names}
             found = [log for log in found if os.path.realpath(log.name) not in places]
@@ -136,20 +146,20 @@ def _belongs_to(names: AbstractSet[str], name: str) -> bool:
     return any(name.endswith(end) and name.removesuffix(end) + more in names for end, more in owners.items())
 
 
-def _find(path: str, filesystem: FileSystem | None, *, missing_ok: bool) -> Iterator[LogFile]:
+def _find(path: str, filesystem: FileSystem | None, *, missing_ok: bool, since: str | None) -> Iterator[LogFile]:
     if path == "-":
         yield LogFile("<stdin>", stream=sys.stdin.buffer)
         return
     if filesystem is not None or "://" in path:
         from binlogio.storage.object_store import find_objects  # noqa: PLC0415 - imports pyarrow
 
-        yield from find_objects(path, filesystem)
+        yield from find_objects(path, filesystem, since)
         return
     if not path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)  # Path("") is the current directory
     local = Path(path)
     if local.is_dir():
-        names = _names_in(local)
+        names = _names_in(local, since)
         if not names:
             raise FileNotFoundError(2, "no binary log in this directory", path)
         yield from _still_there(names)
@@ -158,17 +168,18 @@ def _find(path: str, filesystem: FileSystem | None, *, missing_ok: bool) -> Iter
             "a pipe cannot be read by its name", file=path, hint="read it as standard input, with -"
         )
     elif has_magic(path) and not local.exists():
-        names = [name for name in glob(path) if Path(name).is_file() and not is_beside_logs(name)]
+        found = (name for name in glob(path) if is_since(name, since) and not is_beside_logs(name))
+        names = [name for name in found if Path(name).is_file()]
         if not names:
             raise FileNotFoundError(2, "no file matches", path)
         yield from _still_there(names)
     elif is_index_file(path):
-        yield from _indexed(local, missing_ok=missing_ok)
+        yield from _indexed(local, missing_ok=missing_ok, since=since)
     else:
         yield _local(path)
 
 
-def _indexed(path: Path, *, missing_ok: bool) -> list[LogFile]:
+def _indexed(path: Path, *, missing_ok: bool, since: str | None = None) -> list[LogFile]:
     """Return the logs of an index file; with `missing_ok` those that exist.
 
     To purge a log, a server first removes its name from the index, then the file. If a file is missing, the index is
@@ -180,7 +191,7 @@ def _indexed(path: Path, *, missing_ok: bool) -> list[LogFile]:
     while True:
         logs = []
         missing = None
-        for name in read_index(path):
+        for name in (one for one in read_index(path) if is_since(one, since)):
             try:
                 logs.append(_indexed_log(path, name))
             except FileNotFoundError:
@@ -201,8 +212,8 @@ def _indexed_log(path: Path, name: str) -> LogFile:
     return LogFile(str(file), found.st_size)
 
 
-def _names_in(folder: Path) -> list[str]:
-    """Return the names of the logs in a directory."""
+def _names_in(folder: Path, since: str | None = None) -> list[str]:
+    """Return the names of the logs in a directory, from log `since` on."""
     before = str(folder / "_")[:-1]  # the directory with a separator; faster than joining a Path for each name
     links = set()
     members = []
@@ -212,14 +223,11 @@ def _names_in(folder: Path) -> list[str]:
                 members.append(before + entry.name)
                 if entry.is_symlink():
                     links.add(before + entry.name)
-    return _without_links(choose_logs(members, lambda name: begins_like_a_log(LogFile(name))), links)
-
-
-def _without_links(names: list[str], links: set[str]) -> list[str]:
-    """Return the logs without those of the symbolic links `links` whose targets are among the other logs."""
+    later = [name for name in members if is_since(name, since)]
+    names = choose_logs(later, lambda name: begins_like_a_log(LogFile(name)))
     if links.isdisjoint(names):
         return names
-    files = {os.path.realpath(name) for name in names if name not in links}
+    files = {os.path.realpath(name) for name in (names if since is None else members) if name not in links}
     return [name for name in names if name not in links or os.path.realpath(name) not in files]
 
 

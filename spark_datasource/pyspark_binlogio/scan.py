@@ -50,7 +50,7 @@ from pyspark_binlogio.options import refused
 if TYPE_CHECKING:
     from binlogio.schema import DefinitionCatalogue
     from binlogio.series import LogHead
-    from binlogio.storage import Keyring, LogFile
+    from binlogio.storage import Keyring, LaterLogs, LogFile
     from pyspark_binlogio.options import BinlogReadOptions
 
 
@@ -226,8 +226,8 @@ def scan_statements(
         write_catalogue(options.definitions_location, catalogue)
 
 
-def find_log_files(options: BinlogReadOptions) -> list[LogFile]:
-    """Return the logs, in the order in which they were written.
+def find_log_files(options: BinlogReadOptions, later: Sequence[LaterLogs] = (), since: str = "") -> list[LogFile]:
+    """Return the logs, in the order in which they were written; those of `later`, if given, from log `since` on.
 
     Raises:
         OSError: a path matches no file, and `ignoreMissingLogs` is not set.
@@ -235,8 +235,8 @@ def find_log_files(options: BinlogReadOptions) -> list[LogFile]:
     """
     start, end = options.starting_position, options.ending_position
     found = []
-    for path in options.paths:
-        for log in _find(path, options):
+    for number, path in enumerate(options.paths):
+        for log in later[number].since(since) if later else _find(path, options):
             name = base_name(log.name)
             is_between = (start is None or _side(name, start) >= 0) and (end is None or _side(name, end) <= 0)
             if is_between and options.wants_file(name):

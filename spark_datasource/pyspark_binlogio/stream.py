@@ -42,7 +42,7 @@ from binlogio.format import Split, check_event_start
 from binlogio.schema import DefinitionCatalogue
 from binlogio.selection.event_filter import HIGHEST, Range
 from binlogio.series import LogMatch, LogProgress, check_numbers, log_identity, recognizer
-from binlogio.storage import base_name, built, log_number
+from binlogio.storage import LaterLogs, base_name, built, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, has_pyspark, require_pyspark
 from pyspark_binlogio.read import BinlogBatchReader
 from pyspark_binlogio.scan import (
@@ -105,6 +105,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         self._options = options
         self._batches = BinlogBatchReader(options, schema, has_every_column=has_every_column, follows_logs=False)
+        self._later = [] if options.recursive_file_lookup else [LaterLogs(path) for path in options.paths]
         self._statements = statements
         self._follows_ddl: bool | None = None
         self._has_names = False  # those of the checkpoint are known
@@ -163,15 +164,15 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             PositionError: no event begins at `start`, which an earlier version stored.
             OSError: a log cannot be read.
         """
-        given, logs = self._reached if start is None else start, self._logs()
-        resolved = self._resolved(given, logs)
+        given = self._reached if start is None else start
+        resolved, logs = self._continued(given)
         if not (self._options.path_glob_filter or self._options.ignore_missing_logs):
             check_numbers((log.name for log in _from(resolved, logs)), in_order=False)
         latest = self._latest(resolved, limit, logs)
         if self._target is not None:
             latest = min(latest, self._target, key=_place)
         self._check_named(resolved, logs)
-        if self._altered is not None:
+        if self._altered is not None and _place(latest) != _place(resolved):
             latest = self._before_altered(self._altered, resolved, latest, logs)
         self._planned = given if _place(latest) == _place(resolved) else self._with_named(resolved, latest, logs)
         return self._planned
@@ -182,7 +183,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Spark shows it as `latestOffset` in the progress of a query, and does not use it otherwise.
         """
-        logs = self._logs()
+        logs = self._logs(self._planned)
         latest = self._latest(dict(_NOTHING), None, logs)
         if not latest["file"]:
             return None
@@ -201,11 +202,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reached = end
         if start == end:
             return []
-        logs = self._logs()
         _progress_of(end)
         if not _name(end):
             self._refuse_other_log(start, "no log")
-        first = self._resolved(start, logs)
+        first, logs = self._continued(start)
         if self._resolved(end, logs) == _NOTHING:
             return []  # with changedLogs=restart, the logs of the batch no longer exist
         if _place(first) > _place(end):
@@ -227,8 +227,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Find the DDL in the logs up to an offset, if the stream follows it; known logs are not scanned again."""
         if self._options.follow_ddl == "false":
             return False
-        keyring = self._batches.keyring
-        logs = _from(_NOTHING, find_log_files(replace(self._options, starting_position=None)), end)
+        keyring, known = self._batches.keyring, self._statements
+        options = replace(self._options, starting_position=None)
+        last = known.logs[-1].name if known and self._follows_ddl is not None else ""
+        logs = _from({"file": last, "pos": 0}, find_log_files(options, self._later if last else (), last), end)
         if self._follows_ddl is None:
             self._statements = known_statements(self._options, logs, keyring, self._statements)
             self._follows_ddl = bool(self._statements) or follows_ddl(self._options, logs, keyring)
@@ -288,17 +290,20 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the records of one partition; errors as in a batch read."""
         return self._batches.read(partition)
 
-    def _logs(self) -> list[LogFile]:
-        """Return the logs in order; maybe none yet.
+    def _logs(self, start: Offset = _NOTHING) -> list[LogFile]:
+        """Return the logs in order, from that of an offset on if it exists; maybe none yet.
 
         Raises:
             BinlogFormatError: their basenames differ.
         """
         logs: list[LogFile] = []
+        since, later = _name(start), self._later if start["file"] else []
         for _ in range(_LISTINGS):
             with suppress(FileNotFoundError):  # no log yet; or one was purged while an index was read
-                logs = find_log_files(self._options)
-                break
+                logs = find_log_files(self._options, later, since)
+                if not later or any(_base(log) == since for log in logs):
+                    break
+            later = []
         stems = {log_number(log.name)[0] for log in logs}
         if len(stems) > 1:
             raise BinlogFormatError(
@@ -329,7 +334,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             room -= end - begin
             if room <= 0:
                 break
-        return start if found is None else self._offset(*found)
+        is_end = found is None or (_base(found[0]), found[1]) == (_name(start), start["pos"])
+        return start if is_end or found is None else self._offset(*found)
 
     def _before_altered(self, altered: _Altered, start: Offset, end: Offset, logs: list[LogFile]) -> Offset:
         """Return the first place after `start` where the columns of the table may change; `end` if it comes first."""
@@ -355,6 +361,13 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._ends = {log.name: (log.size, known)}
         return known
 
+    def _continued(self, offset: Offset) -> tuple[Offset, list[LogFile]]:
+        """Return where the stream continues, as `_resolved`, and the logs from there on."""
+        _progress_of(offset)
+        logs = self._logs(offset)
+        resolved = self._resolved(offset, logs)
+        return resolved, logs if resolved is offset else self._logs(resolved)
+
     def _resolved(self, offset: Offset, logs: list[LogFile]) -> Offset:
         """Return where the stream continues: `offset` itself if its log exists, else as the options say.
 
@@ -362,7 +375,6 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             MissingLogs, ChangedLogs: its log is missing, or the file of that name is another log, and no option allows
                 that.
         """
-        _progress_of(offset)
         if not _name(offset):
             return offset
         if not logs:

@@ -20,7 +20,9 @@ import pytest
 from pyarrow import fs
 
 import binlogio
+from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BadMagic, BinlogFormatError, UnsupportedFeature
+from binlogio.storage import LaterLogs, base_name
 from binlogio.storage.compression import compress_zstd
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
@@ -543,3 +545,26 @@ def test_a_symbolic_link_to_another_log_of_the_directory_is_not_a_second_log(tmp
     assert found == ["binlog.000001", "binlog.000002"]
     with pytest.raises(FileNotFoundError, match=r"binlog\.000003"):
         find_logs(tmp_path)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"], ids=["directory", "filesystem of pyarrow"])
+def test_later_logs_are_those_of_a_new_listing(scheme: str, tmp_path: Path) -> None:
+    """A log that grew, the next log, a log of another series, and one that was purged."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    later = LaterLogs(f"{scheme}{folder}")
+    seen: list[list[tuple[str, int | None]]] = []
+    for names in ("a.000001 a.000002 a.000003", "a.000003", "a.000004", "b.000001", ""):
+        for name in names.split():
+            with (folder / name).open("ab") as file:
+                file.write(BINLOG_MAGIC)
+        if not names:
+            (folder / "a.000003").unlink()
+        os.utime(folder, (1_700_000_000, 1_700_000_000 + len(seen)))
+        for _ in range(2):
+            found = [(base_name(log.name), log.size) for log in later.since("a.000003")]
+            seen.append(found)
+
+    third, fourth, other = ("a.000003", 8), ("a.000004", 4), ("b.000001", 4)
+    once = [[("a.000003", 4)], [third], [third, fourth], [third, fourth, other], [fourth, other]]
+    assert seen == [found for found in once for _ in range(2)]

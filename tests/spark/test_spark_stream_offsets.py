@@ -6,9 +6,11 @@ The reader is called as Spark calls it, without Spark; the last tests run querie
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections import Counter
+from contextlib import nullcontext
 from functools import partial
-from io import FileIO
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +32,8 @@ from pyspark_binlogio.pyspark_api import PySparkVersionError
 from pyspark_binlogio.source import BinlogDataSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
 US_PER_S: Final = 1_000_000
@@ -37,8 +41,17 @@ UUIDS: Final = tuple(f"0000000{number}-71ca-11e1-9e33-c80aa9429562" for number i
 OTHER_LOGS: Final = "the logs are not those that the stream has read"
 
 
-def write(folder: Path, rows: int, *, server: int = 1, since: int = 1_700_000_000, files: int = 1) -> None:
-    """Write logs of a server: each has `rows` transactions of one row."""
+def write(
+    folder: Path,
+    rows: int,
+    *,
+    server: int = 1,
+    since: int = 1_700_000_000,
+    files: int = 1,
+    width: int = 100,
+    each: int = 1,
+) -> None:
+    """Write logs of a server: each has `rows` transactions of `each` rows."""
     ticks = count(since * US_PER_S, 1000)
     variables = ServerVariables(
         server_id=server, server_uuid=UUIDS[server], gtid_mode="ON", enforce_gtid_consistency="ON"
@@ -51,7 +64,7 @@ def write(folder: Path, rows: int, *, server: int = 1, since: int = 1_700_000_00
             if number:
                 log.rotate()
             for key in range(rows):
-                session.execute(Statement("insert", [Insert(T, [(number * rows + key, "x" * 100)])]))
+                session.execute(Statement("insert", [Insert(T, [(number * rows + key, "x" * width)] * each)]))
 
 
 def group_starts(path: Path) -> list[int]:
@@ -386,47 +399,64 @@ def test_query_refuses_the_logs_of_another_server(spark: SparkSession, tmp_path:
     assert seen == [40, 30]
 
 
-class CountingFile(FileIO):
-    """A file that counts the bytes that are read from all of its kind."""
-
-    bytes_read = 0
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Return bytes, and count them."""
-        data = super().read(-1 if size is None else size) or b""
-        CountingFile.bytes_read += len(data)
-        return data
-
-    def readinto(self, buffer: Any, /) -> int | None:
-        """Fill a buffer, and count its bytes."""
-        count = super().readinto(buffer)
-        CountingFile.bytes_read += count or 0
-        return count
-
-
 @pytest.mark.parametrize("tail", [b"", b"\0" * 300], ids=["complete group", "incomplete event"])
-def test_an_idle_poll_reads_little(tail: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the size of the log; also the first poll after a restart, if the log ends with a complete group."""
-    write(tmp_path, 4000)
-    log = tmp_path / "binlog.000001"
+@pytest.mark.parametrize("glob", ["", "binlog.*", "binlog.index"], ids=["directory", "glob", "index"])
+def test_standing_still_costs_nothing(tail: bytes, glob: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll reads little and examines no earlier log, whatever the size of the log and the number of names."""
+    earlier, name = 20_000, "binlog.020001"
+    write(tmp_path, 300, width=900, each=100)
+    log = (tmp_path / "binlog.000001").rename(tmp_path / name)
     data = bytearray(log.read_bytes())
     data[21] |= 1  # BINLOG_IN_USE
     log.write_bytes(data + tail)
-    stream = Stream(tmp_path)
-    assert len(stream.rest()) == 4000
-    monkeypatch.setattr("binlogio.storage.log_file.open", lambda name, *_, **__: CountingFile(name), raising=False)
-    restarted = Stream(tmp_path, stream.offset)
-    read = []
-    for one in (stream, restarted, restarted):
-        CountingFile.bytes_read = 0
-        before = one.offset
-        assert one.batch() == []
-        one.reader.reportLatestOffset()
-        assert one.offset == before
-        read.append(CountingFile.bytes_read)
+    for number in range(1, earlier + 1):
+        (tmp_path / f"binlog.{number:06d}").touch()
+    index = "".join(f"./binlog.{number:06d}\n" for number in range(1, earlier + 2))
+    (tmp_path / "binlog.index").write_text(index)
+    for place in (tmp_path, tmp_path / "binlog.index"):  # they have not changed for a minute
+        os.utime(place, (place.stat().st_atime, place.stat().st_mtime - 60))
+    stream = Stream(tmp_path / glob, startingPosition=f"{name}:4", followDdl="false")
+    end = stream.reader.latestOffset(json.loads(stream.offset), stream.reader.getDefaultReadLimit())
+    restarted = Stream(tmp_path / glob, json.dumps(end), followDdl="false")
+    assert restarted.batch() == []
+    calls: Counter[str] = Counter()
+    for function in ("stat", "scandir", "listdir"):
+        real = getattr(os, function)
+        monkeypatch.setattr(os, function, partial(counted, calls, function, real))
+    before = bytes_read()
+    for _ in range(100):
+        assert restarted.batch() == []
+        restarted.reader.reportLatestOffset()
 
-    assert len(data) > 1 << 20
-    assert max(read if not tail else (read[0], read[2])) < 1 << 16
+    assert len(data) > 20_000_000
+    assert bytes_read() - before < 100 << 16
+    assert calls["stat"] < 100 * 12
+    assert calls["scandir"] + calls["listdir"] <= 4
+
+
+def counted(calls: Counter[str], name: str, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
+    """Count a call."""
+    calls[name] += 1
+    return function(*args, **named)
+
+
+def bytes_read() -> int:
+    """Return the number of bytes that this process has read."""
+    return int(Path("/proc/self/io").read_text("ascii").split()[1])
+
+
+@pytest.mark.parametrize("name", ["binlog.000003", "binlog.000004"], ids=["the next log", "one after a hole"])
+def test_a_log_that_appears_after_idle_polls_is_found(name: str, read: Stream, tmp_path: Path) -> None:
+    """The listing that idle polls use again is out of date; a hole is an error, and no reason to wait."""
+    folder = tmp_path / "logs"
+    os.utime(folder, (1_700_000_000, 1_700_000_000))
+    assert read.batch() == []
+    assert read.batch() == []
+    write(tmp_path, 5, files=4)
+    (tmp_path / name).rename(folder / name)
+
+    with pytest.raises(MissingLogs) if name.endswith("4") else nullcontext():
+        assert len(read.rest()) == 5
 
 
 def test_a_log_that_was_copied_while_it_was_written_is_refused(tmp_path: Path) -> None:
