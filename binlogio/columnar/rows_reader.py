@@ -317,6 +317,12 @@ class TableBatches:
         """The names of the selected tables, for messages."""
         return ", ".join(self._tables.globs) or "every table"
 
+    def wants_table(self, schema: str, table: str) -> bool:
+        """Return whether a table is selected."""
+        if not self._options["where"].wants_table(schema, table):
+            return False
+        return self._tables.wants(schema, table)
+
     @property
     def description(self) -> str:
         """Tables, columns and logs, for messages."""
@@ -349,7 +355,7 @@ class TableBatches:
         from binlogio.columnar.record_types import RecordType, RowSelection, with_source_fields  # noqa: PLC0415
 
         if len(self._tables.tables) == 1:
-            selection = RowSelection(wants=self._wants, **self._options)
+            selection = RowSelection(wants=self.wants_table, **self._options)
             plan = _known_plan(self._tables.tables[0], self._logs, selection, self._keyring)
             if plan is not None:
                 kind = RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates)
@@ -374,7 +380,9 @@ class TableBatches:
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
-        return self._matching(self._batches(RowSelection(wants=self._wants, **self._options)), may_lack_columns=False)
+        return self._matching(
+            self._batches(RowSelection(wants=self.wants_table, **self._options)), may_lack_columns=False
+        )
 
     def of_logs(
         self,
@@ -393,7 +401,7 @@ class TableBatches:
 
         chosen = TableBatches(logs, self._tables, self._options, self._keyring, self._threads)
         selection = RowSelection(
-            wants=self._wants, may_lack_columns=may_lack_columns, note_plan=note_plan, **self._options
+            wants=self.wants_table, may_lack_columns=may_lack_columns, note_plan=note_plan, **self._options
         )
         if skipped:
             batches = chosen._side_by_side(selection, chosen._logs, {id(log) for log in skipped})
@@ -443,7 +451,7 @@ class TableBatches:
             )
         from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
 
-        return self._batches(RowSelection(wants=self._wants, mixed=True, **self._options))
+        return self._batches(RowSelection(wants=self.wants_table, mixed=True, **self._options))
 
     def _batches(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]]:
         found = self._at_positions(selection)
@@ -524,11 +532,6 @@ class TableBatches:
             if cuts.part(done) is not None:
                 facts.read_skipped(done)
                 known = facts.all_before(done)
-
-    def _wants(self, schema: str, table: str) -> bool:
-        if not self._options["where"].wants_table(schema, table):
-            return False
-        return self._tables.wants(schema, table)
 
 
 def _with_columns(batch: pa.RecordBatch, columns: Collection[str] | None) -> pa.RecordBatch:

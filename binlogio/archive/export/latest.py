@@ -49,6 +49,7 @@ from binlogio.selection.event_filter import EventFilter
 from binlogio.storage.index_file import unescaped_name
 
 if TYPE_CHECKING:
+    from binlogio.archive.export.base import BaseRows
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.ddl.tokens import Name
     from binlogio.schema.ddl.tree import Ddl
@@ -73,7 +74,8 @@ class TableMark:
 
     If `clears`, the tables are empty afterwards; otherwise earlier changes of them, or those from `begin` to `pos`,
     raise an error with `reason`. `names` has pairs of schema and table; a table of None means all tables of the schema.
-    `mentions` is a statement text: the mark affects the tables whose names occur in it. `log` is the number of the log.
+    `mentions` is a statement text: the mark affects the tables whose names occur in it; an empty text is about all
+    tables that have changes. `log` is the number of the log.
     """
 
     log: int
@@ -87,9 +89,9 @@ class TableMark:
 
     def concerns(self, schema: str, table: str) -> bool:
         """Return whether the mark affects a table."""
-        if self.mentions is not None:
+        if self.mentions:
             return re.search(rf"(?<!\w){re.escape(table)}(?!\w)", self.mentions, re.IGNORECASE) is not None
-        return self.begin is not None or bool({(schema, table), (schema, None)} & self.names)
+        return self.begin is not None or self.mentions == "" or bool({(schema, table), (schema, None)} & self.names)
 
 
 def table_marks(
@@ -107,6 +109,7 @@ def table_marks(
         BinlogError: a log is damaged, or is not a binary log.
     """
     temporary: set[tuple[str, str]] = set()
+    prepared: set[str] = set()
     selection = EventSelection(tables=lambda _schema, table: table is None, verify_checksum=verify_checksum)
     for number, (log, start, end) in enumerate(logs):
         begin = begin_time = 0
@@ -126,16 +129,26 @@ def table_marks(
                 is_selected = is_selected and int(times[number_of_group]) in where.group_time
                 if not is_selected or not where.wants_group(event["gtid"]):
                     continue
-                if kind == _PREPARES and json.loads(event["body"])["one_phase"]:
-                    continue
+                if kind == _PREPARES:
+                    body = json.loads(event["body"])
+                    if body["one_phase"]:
+                        continue
+                    xid = f"X'{body['gtrid']}',X'{body['bqual']}',{body['format_id']}"
+                    prepared.add(statements.xid_key(xid))
                 group = int(begins[number_of_group])
-                mark = _mark(number, log.name, group, (kind, pos, event["schema"] or "", event["sql"]), temporary)
+                found = kind, pos, event["schema"] or "", event["sql"]
+                mark = _mark(number, log.name, group, found, temporary, prepared)
                 if mark is not None:
                     yield mark
 
 
 def _mark(
-    log: int, file: str, begin: int, event: tuple[str, int, str, str | None], temporary: set[tuple[str, str]]
+    log: int,
+    file: str,
+    begin: int,
+    event: tuple[str, int, str, str | None],
+    temporary: set[tuple[str, str]],
+    prepared: set[str],
 ) -> TableMark | None:
     kind, pos, schema, sql = event
     if kind == _PREPARES:
@@ -147,6 +160,9 @@ def _mark(
     statement = statements.recognize(sql.encode("utf-8", "surrogateescape"))
     if isinstance(statement, (statements.Rollback, statements.RollbackTo)):
         return TableMark(log, file, pos, "changes are rolled back", begin=begin)
+    if isinstance(statement, statements.Xa) and statement.step == "COMMIT" and statement.xid not in prepared:
+        reason = "an XA transaction is committed that was prepared before, and its changes are not in these logs"
+        return TableMark(log, file, pos, reason, mentions="")
     if isinstance(statement, statements.OtherStatement) and statement.changes_rows:
         return TableMark(log, file, pos, "changes are logged as a statement", mentions=sql)
     if not may_be_ddl(sql.encode("utf-8", "surrogateescape")):
@@ -208,6 +224,7 @@ class LatestRows:
         log_numbers: the number of each log by its name.
         key: the key columns of tables whose primary key is not in the logs.
         memory_bytes: limit for the events of all tables in memory.
+        base: the rows of tables before the logs.
     """
 
     def __init__(
@@ -216,7 +233,9 @@ class LatestRows:
         log_numbers: dict[str, int],
         key: Sequence[str] | None,
         memory_bytes: int = MEMORY_BYTES,
+        base: BaseRows | None = None,
     ) -> None:
+        self._base = dict(base or {})
         self._marks = list(marks)
         self._log_numbers = log_numbers
         self._key = None if key is None else tuple(key)
@@ -239,13 +258,14 @@ class LatestRows:
             UnsupportedFeature: an image lacks columns, the columns change, or a mark makes the state unknown.
         """
         batch = _without_row_hashes(batch, self._plans[name].values())
+        log = self._log_numbers[batch.column("file")[0].as_py()]
         found = self._tables.get(name)
         if found is None:
             found = self._tables[name] = self._begin(name, batch)
-        schema, table = split_name(name)
-        if name not in self._pending:
-            self._pending[name] = [one for one in self._marks if one.concerns(schema, table)]
-        log = self._log_numbers[batch.column("file")[0].as_py()]
+            self._pending[name] = marks = self._concerning(name)
+            base, start = self._base.pop(name, None), (log, batch.column("pos")[0].as_py())
+            if base is not None and not any(one.clears and (one.log, one.pos) < start for one in marks):
+                self._add_base(name, found, base())
         self._check_layout(name, batch)
         positions = np.asarray(batch.column("pos"))
         for mark in list(self._pending[name]):
@@ -282,6 +302,12 @@ class LatestRows:
                         events.append(pa.ipc.open_stream(found.parts[number, is_row][2]).read_all())
                 self._compact(part)
                 yield from self._given_out(name, part, part.rows)
+        for name, rows in self._base.items():  # tables without changes
+            unchanged = _KeyedTable((), pa.schema([]), has_changes=True)
+            for mark in self._concerning(name):
+                self._pass(name, unchanged, mark, mark.log)
+            if unchanged.has_changes:
+                yield from ((name, batch) for batch in rows() if batch.num_rows)
 
     def close(self) -> None:
         """Delete the files on disk."""
@@ -290,6 +316,46 @@ class LatestRows:
                 sink.close()
         if self._folder is not None:
             self._folder.cleanup()
+
+    def _concerning(self, name: str) -> list[TableMark]:
+        return [one for one in self._marks if one.concerns(*split_name(name))]
+
+    def _add_base(self, name: str, found: _KeyedTable, batches: Iterable[pa.RecordBatch]) -> None:
+        """Add the rows that the table has before its first change.
+
+        Raises:
+            UnsupportedFeature: they have other columns than the changes.
+        """
+        columns = pa.schema(list(found.schema)[:-1])
+        for batch in batches:
+            try:
+                rows = pa.table(batch).cast(columns)
+            except (pa.ArrowException, ValueError) as exc:  # ValueError: other names
+                raise UnsupportedFeature(
+                    "the latest state cannot be known: the columns of the table are not those of the base",
+                    field=name,
+                    expected=", ".join(f"{one.name} {one.type}" for one in batch.schema),
+                    found=", ".join(f"{one.name} {one.type}" for one in columns),
+                    hint="make the base after the ALTER TABLE",
+                ) from exc
+            numbers = pa.array(np.arange(found.number, found.number + rows.num_rows))
+            found.number += rows.num_rows
+            found.has_changes = True
+            self._keep(found, rows.append_column(_NUMBER, numbers))
+
+    def _keep(self, found: _KeyedTable, rows: pa.Table) -> None:
+        """Add rows; events are dropped, or moved to disk, above the limits."""
+        found.rows.append(rows)
+        found.size += rows.nbytes
+        found.count += rows.num_rows
+        if found.count >= found.next_compact:
+            self._compact(found)
+            found.next_compact = max(_COMPACT_ROWS, 2 * found.count)
+        while sum(one.size for one in self._tables.values()) > self._memory_bytes:
+            largest = max(self._tables.values(), key=lambda one: one.size)
+            self._compact(largest)
+            if largest.size > self._memory_bytes // 2 or largest.parts:
+                self._spill(largest)
 
     def _begin(self, name: str, batch: pa.RecordBatch) -> _KeyedTable:
         plans = list(self._plans[name].values())
@@ -339,7 +405,7 @@ class LatestRows:
     def _pass(self, name: str, found: _KeyedTable, mark: TableMark, log: int) -> None:
         if mark.clears:
             self._clear(found)
-        elif mark.begin is None and (found.has_changes or mark.mentions is not None):
+        elif mark.begin is None and (found.has_changes or mark.mentions):
             raise UnsupportedFeature(
                 f"the latest state cannot be known: {mark.reason}",
                 file=mark.file, offset=mark.pos, field=name, hint=_HINT,
@@ -378,18 +444,7 @@ class LatestRows:
             found.size += gone.nbytes
             found.count += gone.num_rows
         rows = pa.table([*after.flatten(), pc.add(numbers, 1)], schema=found.schema)
-        rows = rows.filter(after.is_valid()) if after.null_count else rows
-        found.rows.append(rows)
-        found.size += rows.nbytes
-        found.count += rows.num_rows
-        if found.count >= found.next_compact:
-            self._compact(found)
-            found.next_compact = max(_COMPACT_ROWS, 2 * found.count)
-        while sum(one.size for one in self._tables.values()) > self._memory_bytes:
-            largest = max(self._tables.values(), key=lambda one: one.size)
-            self._compact(largest)
-            if largest.size > self._memory_bytes // 2 or largest.parts:
-                self._spill(largest)
+        self._keep(found, rows.filter(after.is_valid()) if after.null_count else rows)
 
     def _compact(self, found: _KeyedTable) -> None:
         """Drop events that a later event of the same key replaces."""

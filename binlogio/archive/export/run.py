@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from binlogio.archive.export.base import Base, open_base
 from binlogio.archive.export.duckdb_file import DuckdbFile
 from binlogio.archive.export.files import TableFiles
 from binlogio.archive.export.lakes import DeltaTables, IcebergTables
@@ -61,6 +62,7 @@ from binlogio.storage.sources import Source
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+    from binlogio.archive.export.base import BaseRows
     from binlogio.columnar.rows_reader import TableBatches, Where
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
@@ -125,6 +127,7 @@ def export(
     start_offset: int | None = None,
     stop_offset: int | None = None,
     latest: bool = False,
+    base: str | os.PathLike[str] | None = None,
     key: Collection[str] | None = None,
     partition_by: Literal["day"] | None = None,
     append: bool = False,
@@ -159,6 +162,8 @@ def export(
             it was made.
         stop_offset: skip the groups from this bound on in the last log; the target cannot be continued then.
         latest: export the latest state of each row instead of the changes; deleted rows are omitted.
+        base: for `latest`, the directory of an earlier export with `latest` (Parquet or Arrow), which the logs
+            continue: the result also has its rows, with the changes after it.
         key: for `latest`, the primary key columns of tables whose key is not in the log or in `definitions`.
         partition_by: "day": partition by the day (UTC) of the change.
         append: continue an export: logs, or parts of them, that the target already contains are skipped.
@@ -192,10 +197,6 @@ def export(
     require_kernel("export")
     form = _format_of(format)
     to = _place_of(to, form)
-    if append and replace:
-        raise ExportError("an export is either continued or replaced", hint=Hint.EXPORT_EXISTS)
-    if csv_safe and form is not ExportFormat.CSV:
-        raise ExportError("text is made safe for spreadsheets in CSV only", found=form.value)
     rows_of = read_tables(
         source,
         tables=tables,
@@ -213,15 +214,6 @@ def export(
         ignore_missing_logs=True,  # checked below, with the logs that the target has
     )
     events = rows_of.where
-    if latest and (append or partition_by is not None or events.ops is not None or rows_of.condition is not None):
-        raise ExportError(
-            "the latest state is made of all changes of the tables at once",
-            hint=Hint.LATEST_ALONE,
-        )
-    if partition_by is not None and form is ExportFormat.DUCKDB:
-        raise ExportError("a DuckDB file has no partitions", hint="its tables have the column timestamp")
-    if append and any(log.stream is not None for log in rows_of.logs):
-        raise ExportError("an export is continued with files", found="a stream")
     options = {
         "tables": rows_of.names,
         "columns": None if columns is None else sorted(columns),
@@ -247,12 +239,16 @@ def export(
         threads=threads,
         ledger=ExportLedger(form=form.value, options=options),
     )
+    _check_options(settings, rows_of, has_base=base is not None)
+    before = Base() if base is None else open_base(base, options, events, rows_of.wants_table)
     ring = None if keyring is None else load_keyring(keyring)
     opens = _open_duckdb if form is ExportFormat.DUCKDB else _open_directory
     with (
         removed_if_empty([] if form is ExportFormat.DUCKDB else missing_folders(to)),
         closing_target(opens(to, settings)) as target,
     ):
+        if before.ledger is not None:
+            target.ledger.logs, target.ledger.gtids = list(before.ledger.logs), before.ledger.gtids
         check_bounds(rows_of.logs, None if target.ledger.logs else start_offset, stop_offset, ring)
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
         ends = {one.log: HIGHEST if one.is_closed else one.end for one in ranges}
@@ -267,7 +263,7 @@ def export(
         rows: Counter[str] = Counter()
         lacking = set() if columns is None or target.ledger.logs else set(columns)
         if latest:
-            batches = _latest(rows_of, ranges, watch, ring, key, verify_checksum=verify_checksum)
+            batches = _latest(rows_of, ranges, watch, ring, key, before.rows, verify_checksum=verify_checksum)
         else:
             batches = _records(rows_of, ranges, watch)
         for table, batch in batches:
@@ -287,6 +283,28 @@ def export(
         unfinished=tuple((one.log.name, one.end) for one in ranges if one.is_unfinished),
         missing=tuple(missing),
     )
+
+
+def _check_options(settings: _Settings, rows_of: TableBatches, *, has_base: bool) -> None:
+    """Refuse options that do not fit together.
+
+    Raises:
+        ExportError: two options do not.
+    """
+    form, append, latest = settings.form, settings.append, settings.ledger.options["latest"]
+    if append and settings.replace:
+        raise ExportError("an export is either continued or replaced", hint=Hint.EXPORT_EXISTS)
+    if settings.csv_safe and form is not ExportFormat.CSV:
+        raise ExportError("text is made safe for spreadsheets in CSV only", found=form.value)
+    has_part = append or settings.by_day or rows_of.where.ops is not None or rows_of.condition is not None
+    if latest and has_part:
+        raise ExportError("the latest state is made of all changes of the tables at once", hint=Hint.LATEST_ALONE)
+    if has_base and not latest:
+        raise ExportError("a base is a part of the latest state", hint="add `--latest`, or latest=True")
+    if settings.by_day and form is ExportFormat.DUCKDB:
+        raise ExportError("a DuckDB file has no partitions", hint="its tables have the column timestamp")
+    if append and any(log.stream is not None for log in rows_of.logs):
+        raise ExportError("an export is continued with files", found="a stream")
 
 
 def _missing_logs(
@@ -511,6 +529,7 @@ def _latest(
     watch: Callable[[str, int], None] | None,
     keyring: Keyring | None,
     key: Collection[str] | None,
+    base: BaseRows,
     *,
     verify_checksum: bool,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -520,7 +539,7 @@ def _latest(
     logs = [(one.log, one.part.start, one.part.end) for one in ranges]
     marks = table_marks(logs, rows_of.where, keyring, verify_checksum=verify_checksum)
     numbers = {name_text(one.log.name): number for number, one in enumerate(ranges)}
-    rows = LatestRows(marks, numbers, None if key is None else list(key))
+    rows = LatestRows(marks, numbers, None if key is None else list(key), base=base)
     with closing(rows):
         for table, batch in _records(rows_of, ranges, watch, rows.note_plan):
             rows.add(table, batch)

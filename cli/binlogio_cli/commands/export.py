@@ -5,17 +5,25 @@ This module has the options and the report; `binlogio.archive.export` does the e
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from binlogio.archive.export import ExportFormat, export
+from binlogio.archive.export.ledger import load_ledger, save_ledger
 from binlogio.columnar import SOURCE_COLUMNS
+from binlogio.gtid import GtidSet
+from binlogio.schema.given import GivenDefinitions
+from binlogio.series.continuity import missing_gtids
+from binlogio.series.log_head import read_head
 from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
-from binlogio_cli.messages import say, say_missing
-from binlogio_cli.options import SectionedCommand, ignore_missing_logs_option
+from binlogio_cli.messages import Refusal, say, say_missing
+from binlogio_cli.options import INPUT_PATH, SectionedCommand, ignore_missing_logs_option
 from binlogio_cli.output import output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import counted
@@ -28,8 +36,11 @@ from binlogio_cli.selection import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from binlogio.archive.export import ExportSummary, FormatName
     from binlogio.selection.selection import Selection
+    from binlogio.storage import Keyring, LogFile
     from binlogio_cli.selection import Reading
 
 _EXAMPLE: Final = """\b
@@ -43,6 +54,15 @@ Examples: a day of logs as Parquet; two tables as Delta, continued each hour; ev
 def names_of(text: str | None) -> list[str] | None:
     """Return names that are separated by commas."""
     return None if text is None else [name.strip() for name in text.split(",")]
+
+
+base_option: Final = click.option(
+    "--base",
+    type=INPUT_PATH,
+    metavar="PATH",
+    help="For --latest: begin with the rows of an earlier export with --latest (a directory of Parquet or Arrow "
+    "files), or of a dump of mysqldump or mariadb-dump with its position or GTIDs. FILES continue it.",
+)
 
 
 def _source_columns(_ctx: click.Context, _param: click.Parameter, value: str) -> list[str]:
@@ -81,6 +101,7 @@ def _source_columns(_ctx: click.Context, _param: click.Parameter, value: str) ->
     is_flag=True,
     help="Export only the last state of each row, without deleted rows; needs primary keys and full images.",
 )
+@base_option
 @click.option(
     "--key", metavar="NAMES", help="For --latest: the primary key, if neither log nor --table-definitions have it."
 )
@@ -156,31 +177,89 @@ def exported(
         Refusal: a position, GTID or name of the selection is not in the logs.
         OSError, BinlogError: a log cannot be read, or the target cannot be written.
     """
-    given = found = find_logs(files)
-    logs = files
-    if selection.start is not None or selection.stop is not None:
-        found = selected_logs(selection, given)
-        logs = tuple(log.name for log in found)
-    ring = None if reading.keyring is None else load_keyring(reading.keyring)
-    check_selected(selection.of_groups, given, found, ring, has_names=not options.get("append"))
+    with ExitStack() as stack:
+        base, gtids = options.pop("base", None), None
+        if base is not None and not Path(base).is_dir():
+            if not options.get("latest"):
+                raise click.UsageError("--base needs --latest.")
+            dump = stack.enter_context(_dumped(Path(base), selection, reading, options))
+            base, selection, reading, gtids = dump
+        given = found = find_logs(files)
+        logs = files
+        if selection.start is not None or selection.stop is not None:
+            found = selected_logs(selection, given)
+            logs = tuple(log.name for log in found)
+        ring = None if reading.keyring is None else load_keyring(reading.keyring)
+        has_names = not options.get("append") and base is None
+        check_selected(selection.of_groups, given, found, ring, has_names=has_names)
+        if gtids is not None:
+            selection = _after(gtids, selection, found, ring)
+        if selection.start is not None:
+            reading = replace(reading, definitions=earlier_definitions(reading.definitions, given, found, ring))
+        conditions = [] if selection.condition is None else [selection.condition]
+        options.setdefault("tables", selection.names)
+        with watched_logs([log.name for log in found], is_shown=not quiet) as watch:
+            summary = export(
+                logs,
+                output,
+                where=[selection.event_filter(), *conditions],
+                start_offset=selection.start_offset,
+                stop_offset=selection.stop_offset,
+                base=base,
+                watch=watch,
+                **reading.options,
+                **options,
+            )
+        for name, end in summary.unfinished:
+            say(f"{name}: at {end}: the log ends in an incomplete event group, which is left out")
+        return summary
+
+
+@contextmanager
+def _dumped(
+    path: Path, selection: Selection, reading: Reading, options: Mapping[str, Any]
+) -> Iterator[tuple[str, Selection, Reading, GtidSet | None]]:
+    """Provide the base that a dump is: its directory, the selection from its position on, its definitions and GTIDs.
+
+    Raises:
+        Refusal: the dump has no position, or the selection another start.
+        OSError, BinlogError: the dump cannot be read, or the temporary files cannot be written.
+    """
+    from binlogio.writer import BinlogWriter  # noqa: PLC0415 - needed with a dump only
+    from binlogio_cli.write.dump_file import DumpFile  # noqa: PLC0415
+
     if selection.start is not None:
-        reading = replace(reading, definitions=earlier_definitions(reading.definitions, given, found, ring))
-    conditions = [] if selection.condition is None else [selection.condition]
-    options.setdefault("tables", selection.names)
-    with watched_logs([log.name for log in found], is_shown=not quiet) as watch:
-        summary = export(
-            logs,
-            output,
-            where=[selection.event_filter(), *conditions],
-            start_offset=selection.start_offset,
-            stop_offset=selection.stop_offset,
-            watch=watch,
-            **reading.options,
-            **options,
-        )
-    for name, end in summary.unfinished:
-        say(f"{name}: at {end}: the log ends in an incomplete event group, which is left out")
-    return summary
+        raise Refusal("the base has the position from which it is continued: leave out --start-position")
+    with TemporaryDirectory(prefix="binlogio-base-") as folder, DumpFile(path, selection.names.wants) as dump:
+        place, rows = Path(folder) / "dump", Path(folder) / "rows"
+        with BinlogWriter(place, variables=dump.variables) as writer:
+            dump.write(writer)
+        gtids = None if dump.gtids is None else GtidSet.parse(dump.gtids)
+        if dump.position is None and gtids is None:
+            raise Refusal(
+                f"{path}: the dump has no position in the logs: make it with --source-data (mysqldump) or --master-data"
+            )
+        same = {name: options[name] for name in ("tables", "columns", "key", "zero_dates") if name in options}
+        export(f"{place}.index", rows, format="arrow", latest=True, **{"tables": selection.names, **same})
+        made = load_ledger(rows)
+        if made is not None:  # it is always there
+            save_ledger(replace(made, logs=[], gtids=[]), rows)  # the logs of the server continue it
+        if reading.definitions is None:
+            reading = replace(reading, definitions=GivenDefinitions(dump.tables.all, passes_over=True))
+        yield str(rows), replace(selection, start=dump.position), reading, gtids
+
+
+def _after(gtids: GtidSet, selection: Selection, logs: Sequence[LogFile], keyring: Keyring | None) -> Selection:
+    """Return the selection of what follows a dump with GTIDs.
+
+    Raises:
+        MissingLogs: the logs begin after transactions that the dump lacks.
+    """
+    head = read_head(logs[0], keyring) if logs else None
+    before = None if head is None else head.gtids_before()
+    if isinstance(before, GtidSet) and not before.issubset(gtids):
+        raise missing_gtids(logs[0].name, str(before - gtids).replace("\n", ""))
+    return replace(selection, exclude_gtids=gtids) if selection.start is None else selection
 
 
 def _report(summary: ExportSummary, to: str, what: str) -> None:

@@ -22,7 +22,7 @@ import click
 from binlogio.archive.export.duckdb_file import quoted
 from binlogio.columnar import SOURCE_COLUMNS
 from binlogio.dotted_names import possible_names, split_name
-from binlogio_cli.commands.export import exported, names_of
+from binlogio_cli.commands.export import base_option, exported, names_of
 from binlogio_cli.messages import Refusal, say_missing
 from binlogio_cli.options import INPUT_PATH, SectionedCommand, format_option, ignore_missing_logs_option
 from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
@@ -60,6 +60,7 @@ _PAGE_ROWS: Final = 1000  # rows that determine the widths of columns
     help="Tables have the last state of each row that the logs change, without deleted rows; with --stop-datetime or "
     "--stop-position: their state at that moment. Needs primary keys and full images.",
 )
+@base_option
 @click.option(
     "--key", metavar="NAMES", help="For --latest: the primary key, if neither log nor --table-definitions have it."
 )

@@ -46,6 +46,7 @@ FORMATS: Final = {
     "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
     "csv": (".csv",),
     "jsonl": (".jsonl", ".ndjson"),
+    "sql": (".sql", ".sql.gz"),
 }
 """The formats of data files and their file name suffixes."""
 
@@ -68,7 +69,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
     type=INPUT_PATH,
     metavar="FILE",
     help="Write the rows of a data file instead of a script: Parquet, Arrow, CSV or JSON lines; rows to insert, or "
-    "change records with op, before and after.",
+    "change records with op, before and after. Or the tables of a dump of mysqldump or mariadb-dump.",
 )
 @click.option(
     "--format", "kind", type=click.Choice(list(FORMATS)), help="The format of the data file. Default: by its name."
@@ -152,7 +153,13 @@ def command(
         if source is None:
             run = _scripts(scripts, overrides)
         else:
-            run = _data(Path(source), kind, _table_name(table), primary_key, ddl, transaction_rows, overrides)
+            kind = kind or next((name for name, ends in FORMATS.items() if source.lower().endswith(ends)), None)
+            if kind == "sql" and any(value is not None for value in (primary_key, ddl)):
+                raise click.UsageError("--primary-key and --ddl are in the dump.")
+            if kind == "sql":
+                run = _dump(Path(source), table, overrides)
+            else:
+                run = _data(Path(source), kind, _table_name(table), primary_key, ddl, transaction_rows, overrides)
         if check or output is None:
             with TemporaryDirectory() as folder:
                 click.echo(f"{_write(run, Path(folder) / basename, keyring).summary}, no errors")
@@ -265,7 +272,6 @@ def _data(
     """
     from binlogio_cli.write.data_files import DataWriter, open_data, table_of  # noqa: PLC0415 - pyarrow is slow to import
 
-    kind = kind or next((name for name, endings in FORMATS.items() if path.suffix.lower() in endings), None)
     if kind is None:
         raise click.UsageError(f"The name {path.name!r} does not show the format; give --format.")
     if ddl is not None and primary_key is not None:
@@ -296,6 +302,28 @@ def _data(
         return counted(rows.row_count, f"row[s] in {counted(rows.transaction_count, 'transaction[s]')}")
 
     return WriteRun(variables, system_clock, fill)
+
+
+def _dump(path: Path, table: str | None, overrides: dict[str, Any]) -> WriteRun:
+    """Open a dump; `table` selects one of its tables.
+
+    Raises:
+        BinlogError: a variable has an invalid value, or the file is not a dump.
+        OSError: the file cannot be read.
+    """
+    from binlogio_cli.write.dump_file import DumpFile  # noqa: PLC0415 - pyarrow is slow to import
+
+    name = None if table is None else _table_name(table)
+    dump = DumpFile(path, lambda *found: name is None or found == name, **overrides)
+
+    def fill(writer: BinlogWriter, _: Path) -> str:
+        with dump:
+            rows, transactions = dump.write(writer)
+        if name is not None and not rows:
+            raise Refusal(f"{path}: the dump has no rows of {table}")
+        return counted(rows, f"row[s] in {counted(transactions, 'transaction[s]')}")
+
+    return WriteRun(dump.variables, system_clock, fill)
 
 
 def _gtids(writer: BinlogWriter) -> str:

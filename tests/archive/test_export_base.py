@@ -1,0 +1,175 @@
+"""The latest state with a base: an earlier export, with the logs after it, or refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from binlogio import (
+    BinlogWriter,
+    ColumnDefinition,
+    Delete,
+    Insert,
+    ServerVariables,
+    Statement,
+    TableDefinition,
+    Update,
+    read_rows,
+)  # fmt: skip
+from binlogio.archive.export import export, latest
+from binlogio.arrow.encode import plan_of
+from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs
+
+T = TableDefinition("shop", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("n", "int")), ("id",))
+STILL = TableDefinition("shop", "still", T.columns, ("id",))
+FULL = ServerVariables(binlog_row_metadata="FULL", gtid_mode="ON", server_uuid="6d1b2c9a-5b0e-11f1-9d5e-0242ac110002")
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[Path]:
+    """Three logs: four rows and a table that does not change later; changes of each kind; one more."""
+    with BinlogWriter(tmp_path / "logs" / "binlog", variables=FULL) as log, log.session() as session:
+        session.ddl("CREATE DATABASE shop")
+        session.execute(Statement("", [Insert(T, [(1, 1), (2, 2), (3, 3), (4, None)])]))
+        session.execute(Statement("", [Insert(STILL, [(1, 7)])]))
+        log.rotate()
+        session.execute(Statement("", [Update(T, [((1, 1), (1, 10)), ((2, 2), (20, 2))]), Delete(T, [(3, 3)])]))
+        log.rotate()
+        session.execute(Statement("", [Insert(T, [(3, 30)])]))
+    return sorted((tmp_path / "logs").glob("binlog.0*"))
+
+
+def exported(to: Path) -> dict[str, list[Any]]:
+    """Return the rows of all tables."""
+    files = {path.stem.removeprefix("shop."): path for path in to.glob("*.parquet")}
+    return {
+        name: sorted(tuple(row.values()) for row in pq.read_table(path).to_pylist()) for name, path in files.items()
+    }
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_base_with_the_logs_after_it_is_all_logs_together(form: Any, logs: list[Path], tmp_path: Path) -> None:
+    """Also with the logs that the base has, and as the base of the next one."""
+    export(logs, tmp_path / "all", latest=True)
+    export(logs[:1], tmp_path / "first", latest=True, format=form)
+    export(logs[1:2], tmp_path / "second", latest=True, base=tmp_path / "first", format=form)
+    export(logs[2:], tmp_path / "third", latest=True, base=tmp_path / "second")
+    export(logs, tmp_path / "whole", latest=True, base=tmp_path / "first")
+    export(logs[:1], tmp_path / "nothing new", latest=True, base=tmp_path / "first")
+
+    right = {"t": [(1, 10), (3, 30), (4, None), (20, 2)], "still": [(1, 7)]}
+    assert exported(tmp_path / "all") == exported(tmp_path / "third") == exported(tmp_path / "whole") == right
+    assert exported(tmp_path / "nothing new") == {"t": [(1, 1), (2, 2), (3, 3), (4, None)], "still": [(1, 7)]}
+
+
+def test_a_hole_between_base_and_logs_is_refused(logs: list[Path], tmp_path: Path) -> None:
+    export(logs[:1], tmp_path / "base", latest=True)
+
+    with pytest.raises(MissingLogs, match=r"binlog\.000003"):
+        export(logs[2:], tmp_path / "to", latest=True, base=tmp_path / "base")
+    assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize(
+    ("made", "used", "message"),
+    [
+        ({"latest": False}, {}, "no export of the latest state"),
+        ({"format": "csv"}, {}, "no export of the latest state"),
+        ({"stop_offset": 652}, {}, "with another option.*field stop_offset"),
+        ({"tables": ["shop.t"]}, {}, "the base has other tables"),
+        ({"columns": ["id"]}, {}, "with another option.*field columns"),
+        ({}, {"start_offset": 4}, "all transactions after it"),
+        ({}, {"latest": False}, "a part of the latest state"),
+    ],
+)
+def test_a_base_that_is_no_state_is_refused(
+    made: dict[str, Any], used: dict[str, Any], message: str, logs: list[Path], tmp_path: Path
+) -> None:
+    export(logs[:1], tmp_path / "base", **{"latest": True, **made})
+
+    with pytest.raises(ExportError) as refused:
+        export(logs, tmp_path / "to", **{"latest": True, "base": tmp_path / "base", **used})
+    assert all(part in str(refused.value) for part in message.replace("field ", "").split(".*"))
+    assert not (tmp_path / "to").exists()
+
+
+def test_other_directories_and_damaged_bases_are_refused(logs: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    export(logs[:1], tmp_path / "base", latest=True)
+    (tmp_path / "base" / "shop.t.parquet").write_bytes(b"PAR1 no file")
+
+    for folder in (tmp_path / "empty", tmp_path / "none"):
+        with pytest.raises(ExportError, match="no export of the latest state"):
+            export(logs, tmp_path / "to", latest=True, base=folder)
+    with pytest.raises(ExportError, match="a file of the base is damaged"):
+        export(logs, tmp_path / "to", latest=True, base=tmp_path / "base")
+    ledger = tmp_path / "base" / "binlogio-export.json"
+    ledger.write_text(json.dumps({**json.loads(ledger.read_text()), "version": 99}))
+    with pytest.raises(BinlogFormatError, match="version 99"):
+        export(logs, tmp_path / "to", latest=True, base=tmp_path / "base")
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("TRUNCATE shop.still", {}),
+        ("DROP TABLE shop.still", {}),
+        ("ALTER TABLE shop.still ADD COLUMN x INT DEFAULT 5", None),
+        ("RENAME TABLE shop.still TO shop.other", None),
+    ],
+)
+def test_statements_about_a_table_of_the_base_without_other_changes(
+    sql: str, rows: Any, logs: list[Path], tmp_path: Path
+) -> None:
+    export(logs, tmp_path / "base", latest=True)
+    with BinlogWriter(tmp_path / "logs" / "binlog", variables=FULL) as log, log.session() as session:
+        session.ddl(sql)
+
+    def again() -> dict[str, list[Any]]:
+        export(tmp_path / "logs", tmp_path / "to", latest=True, base=tmp_path / "base")
+        return exported(tmp_path / "to")
+
+    if rows is None:
+        with pytest.raises(BinlogError, match=r"binlog\.000004: at .*shop\.still: the latest state cannot be known"):
+            again()
+    else:
+        assert again() == {"t": [(1, 10), (3, 30), (4, None), (20, 2)]}
+
+
+def test_a_base_with_other_columns_is_refused_unless_the_table_is_made_anew(logs: list[Path], tmp_path: Path) -> None:
+    export(logs, tmp_path / "base", latest=True)
+    wide = TableDefinition("shop", "t", (*T.columns, ColumnDefinition("x", "text")), ("id",))
+    with BinlogWriter(tmp_path / "logs" / "binlog", variables=FULL) as log, log.session() as session:
+        session.execute(Statement("", [Insert(wide, [(5, 5, "x")])]))
+        with pytest.raises(
+            BinlogError, match=r"shop\.t: .*not those of the base, expected id int32, n int32, found .*x s"
+        ):
+            export(tmp_path / "logs", tmp_path / "to", latest=True, base=tmp_path / "base")
+        log.rotate()
+        session.ddl("DROP TABLE shop.still")
+        session.execute(Statement("", [Insert(TableDefinition("shop", "still", wide.columns, ("id",)), [(5, 5, "x")])]))
+        log.rotate()
+    logs = sorted((tmp_path / "logs").glob("binlog.0*"))
+    export(logs, tmp_path / "to", latest=True, base=tmp_path / "base", tables=["shop.still"])
+
+    assert exported(tmp_path / "to") == {"still": [(5, 5, "x")]}
+
+
+def test_a_base_beyond_the_memory_goes_to_disk(logs: list[Path], tmp_path: Path) -> None:
+    name = str(logs[1])
+    batches = list(read_rows(logs[0], table="shop.t"))
+    base = [batch.column("after").flatten() for batch in batches]
+    tables = [pa.RecordBatch.from_arrays(arrays, ["id", "n"]) for arrays in base]
+    rows = latest.LatestRows([], {name: 0}, None, memory_bytes=10, base={"shop.t": lambda: iter(tables)})
+    rows.note_plan(plan_of(T))
+    for batch in read_rows(logs[1], table="shop.t"):
+        rows.add("shop.t", batch)
+    found = sorted(tuple(row.values()) for _, batch in rows.finish() for row in batch.to_pylist())
+    rows.close()
+
+    assert found == [(1, 10), (4, None), (20, 2)]
