@@ -1,4 +1,4 @@
-"""The workflows can be read, what they run exists, and a release has the address of its repository."""
+"""Workflows, Dockerfile and hooks name what exists, and a release has the address of its repository."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from corpus import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+TOML: Final[Any] = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 FOLDER: Final = ROOT / ".github" / "workflows"
 
 
@@ -54,6 +55,32 @@ def test_a_release_has_absolute_links_and_addresses(tmp_path: Path) -> None:
     assert all(link.startswith("https://") for link in links)
     assert [path for path in paths if not (ROOT / path).is_file()] == []
     assert f"]({url}/raw/v0.1.0/docs/throughput.svg)" in after
-    toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    project = toml.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = TOML.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert all(value.startswith(url) for value in project["urls"].values())
+
+
+def test_the_image_is_built_from_what_exists() -> None:
+    """It compiles the kernel, and runs the command as a user without rights."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    copied = {path for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for path in line.split()}
+    settings = TOML.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = settings["project"]
+    needed = {project["readme"], *project["license-files"], "CMakeLists.txt", "pyproject.toml"}
+    needed |= {path.split("/")[0] for path in settings["tool"]["scikit-build"]["wheel"]["packages"]}
+    extras = [names.split(",") for names in re.findall(r"'(?:\.|binlogio)\[(.*?)\]'", text)]
+
+    assert copied == needed
+    assert [path for path in copied if not (ROOT / path).exists()] == []
+    assert extras == [[name for name in project["optional-dependencies"] if name not in ("spark", "all")]] * 2
+    assert re.findall(r"^USER (.*)$", text, re.MULTILINE) == ["10001"]
+    assert re.findall(r'^ENTRYPOINT \["(.*)"\]$', text, re.MULTILINE) == list(project["scripts"])
+
+
+def test_hooks_are_the_steps_of_make_check() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]["hooks"]
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ncheck:")[2].partition("\n\n")[0]
+    steps = re.findall(r"\.venv/bin/\w[\w-]*(?: format| check)?", recipe)
+
+    assert sorted(
+        re.findall(r"^\S+(?: format| check)?", "\n".join(hook["entry"] for hook in hooks), re.MULTILINE)
+    ) == sorted(steps)
