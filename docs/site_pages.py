@@ -22,6 +22,7 @@ import click
 import griffe
 from mkdocs.structure.files import File, Files
 
+from binlogio import __version__
 from binlogio_cli.main import COMMANDS, cli
 
 if TYPE_CHECKING:
@@ -69,6 +70,11 @@ PYTHON: Final = {
     "GTIDs and positions": ("gtid.Gtid", "gtid.GtidSet", "options.Position", "options.Limits"),
     "Errors": ("errors",),
 }
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Show the version at the end of each page."""
+    config.copyright = f"binlogio {__version__}"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -299,13 +299,15 @@ def test_shells_complete_the_names_of_logs(command: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_examples_of_help_are_accepted(name: str) -> None:
-    """Files of examples need not exist."""
+    """Those of docs/which_command.md too. Files of examples need not exist."""
     command = importlib.import_module(f"binlogio_cli.commands.{name}").command
     lines = [line.strip() for line in (command.epilog or "").splitlines()]
     examples = [re.split(r"\s{3,}", line)[0] for line in lines if line.startswith(f"binlogio {name} ")]
-    for example in examples:
+    questions = re.findall(rf"`(binlogio {name} [^`]+)`", (ROOT / "docs" / "which_command.md").read_text("utf-8"))
+    for example in [*examples, *questions]:
         words = shlex.split(example)
         with contextlib.suppress(FileNotFoundError):
             command.make_context(name, words[2 : words.index("|") if "|" in words else None])
 
     assert examples
+    assert questions

@@ -36,6 +36,18 @@ def test_every_document_is_a_page(site: Path) -> None:
     assert [str(page) for page in pages if not (site / page).exists()] == []
 
 
+def test_pages_load_nothing_from_elsewhere_and_can_be_searched_as_files(site: Path) -> None:
+    """Browsers refuse workers, which the search needs, in pages that are files: a script of the site replaces them."""
+    text = (site / "recipes" / "managed_servers.html").read_text(encoding="utf-8")
+    loaded = re.findall(r'<(?:script|link|img)[^>]* (?:src|href)="([^"]+)"', text)
+    scripts = [path for path in loaded if path.endswith("iframe-worker.js")]
+
+    assert [path for path in loaded if not (site / "recipes" / path).is_file()] == []
+    assert len(scripts) == 1
+    assert (site / "search" / "search_index.js").read_text(encoding="utf-8").startswith("var __index = ")
+    assert f"binlogio {binlogio.__version__}" in text
+
+
 def test_every_command_is_in_the_reference(site: Path) -> None:
     text = (site / "reference" / "commands.html").read_text(encoding="utf-8")
 

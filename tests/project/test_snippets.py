@@ -41,6 +41,7 @@ NOT_RUN: Final = {
     "docs/spark_clusters.md": 2,
     "docs/undo.md": 1,
     "docs/recipes/columns_without_names.md": 2,
+    "docs/recipes/managed_servers.md": 1,
     "docs/recipes/mariadb_to_mysql.md": 1,
     "docs/recipes/point_in_time_recovery.md": 4,
     "docs/recipes/who_deleted_rows.md": 1,

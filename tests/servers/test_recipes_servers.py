@@ -150,3 +150,33 @@ def test_a_log_of_mariadb_goes_into_mysql(mysql: Instance, tmp_path: Path) -> No
 
     assert mysql.sql("SELECT id FROM shop.orders ORDER BY id") == ORDERS
     assert "customers" not in mysql.sql("SHOW TABLES FROM shop")
+
+
+@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
+def test_logs_that_the_vendors_client_fetches_are_those_of_the_server(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    """The options are those of the recipe, but for the address and the account."""
+    server: Instance = request.getfixturevalue(kind)
+    (block,) = blocks_of("docs/recipes/managed_servers.md")
+    words = block.splitlines()[1].split()
+    kept = [one for one in words if one in ("--read-from-remote-server", "--raw", "--to-last-log")]
+    server.sql(
+        "SET binlog_format = ROW; CREATE DATABASE fetched; CREATE TABLE fetched.t (a int);"
+        "INSERT INTO fetched.t VALUES (1)"
+    )
+    first = server.sql("SHOW BINARY LOGS").split()[0]
+    server.sql("SET binlog_format = ROW; FLUSH BINARY LOGS; INSERT INTO fetched.t VALUES (2)")
+    program = "mariadb-binlog" if server.vendor.is_mariadb else words[0]
+    with server.vendor.folder("fetched") as folder:
+        done = server.vendor.run(
+            program, "--no-defaults", *kept, f"--result-file={server.vendor.inside(folder)}/",
+            "-uroot", "-S", f"/run/mysqld/{server.name}.sock", first,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        verified = CliRunner().invoke(cli, ["verify", str(folder)])
+        found = CliRunner().invoke(cli, ["grep", "--json", "-T", "fetched.t", str(folder)])
+
+    assert len(kept) == 3
+    assert verified.exit_code == 0, verified.output
+    assert [line.count('"insert"') for line in found.stdout.splitlines() if '"insert"' in line] == [1, 1]
