@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,7 +101,7 @@ def test_times_are_in_the_time_zone(zone: str, shown: str) -> None:
         (["SELECT FROM WHERE pk2", ROWS], "DuckDB: Parser Error"),
         (["SELECT 1; DROP TABLE corpus.pk2", ROWS], "DuckDB: Parser Error"),
         (["SELECT * FROM arguments", ROWS], "there are selected changes of none"),
-        ([ROWS], "the first argument is the query"),
+        ([ROWS], "without a query, standard input has the queries"),
         (["SELECT 1"], "name the logs"),
         ([" ; ", ROWS], "the query is empty"),
         (["--format", "parquet", "SELECT 1", ROWS], "--format parquet needs --output"),
@@ -143,7 +147,7 @@ def test_an_incomplete_group_at_the_end_is_reported(tmp_path: Path) -> None:
 def test_a_query_may_contain_a_uri() -> None:
     """Only an argument that begins like a URI names logs."""
     assert lines("SELECT 's3://bucket/x' AS place", ROWS) == ["place", "s3://bucket/x"]
-    assert run("s3://bucket/x", ROWS).exit_code == 2
+    assert run("file:///nowhere/x", ROWS).exit_code == 4
 
 
 def test_rolled_back_changes_have_their_outcome() -> None:
@@ -182,3 +186,39 @@ def test_tables_of_one_name_need_their_databases(tmp_path: Path) -> None:
         [{"id": 1}],
     ]
     assert run("SELECT * FROM t", logs).exit_code == run("SELECT * FROM temp.t", logs).exit_code == 2
+
+
+def test_without_a_query_standard_input_has_them() -> None:
+    """Each ends with a semicolon; the first one that is refused ends the command."""
+    queries = "SELECT count(*) AS n\nFROM pk2;\nSELECT 'a;' AS a; SELECT 2 AS b;\nSELECT nope;\nSELECT 3;\n"
+    result = CliRunner().invoke(cli, ["sql", "-q", str(ROWS)], input=queries)
+
+    assert (result.exit_code, result.stdout.split()) == (2, ["n", "6", "a", "a;", "b", "2"])
+    assert '"nope" was not found' in result.stderr
+    assert CliRunner().invoke(cli, ["sql", "-q", str(ROWS)], input="SELECT 1 AS a").stdout == "a\n1\n"
+
+
+def test_a_terminal_is_asked_until_it_says_quit() -> None:
+    """The tables are shown first; a query that is refused does not end it."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "binlogio_cli", "sql", "--no-progress", "-T", "pk2", str(ROWS)]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = read_until(ours, "binlogio> ")
+        for text in ("SELECT nope;\n", "SELECT 40 +\n", "2 AS n;\n", "quit\n"):
+            os.write(ours, text.encode())
+            shown += read_until(ours, "> ") if text != "quit\n" else ""
+        assert process.wait() == 0
+    os.close(ours)
+
+    assert "corpus.pk2: 6 changes" in shown
+    assert '"nope" was not found' in shown
+    assert "n\r\n42\r\n" in shown
+
+
+def read_until(terminal: int, end: str) -> str:
+    """Return what a terminal shows up to a prompt."""
+    shown = ""
+    while not shown.endswith(end):
+        shown += os.read(terminal, 1 << 16).decode()
+    return shown

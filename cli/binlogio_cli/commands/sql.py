@@ -7,9 +7,10 @@ does; DuckDB answers the query. Values, definitions, selection and errors are th
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta, timezone
 from glob import escape
@@ -23,9 +24,10 @@ from binlogio.archive.export.duckdb_file import quoted
 from binlogio.columnar import SOURCE_COLUMNS
 from binlogio.dotted_names import possible_names, split_name
 from binlogio_cli.commands.export import base_option, exported, names_of
-from binlogio_cli.messages import Refusal, say_missing
+from binlogio_cli.messages import Refusal, say, say_missing
 from binlogio_cli.options import INPUT_PATH, SectionedCommand, format_option, ignore_missing_logs_option
-from binlogio_cli.output import STDOUT, OutputFile, force_option, open_output, output_option, quiet_option
+from binlogio_cli.output import STDOUT, Output, OutputFile, force_option, open_output, output_option, quiet_option
+from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import safe
 from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options, text_and_files
 
@@ -52,7 +54,7 @@ _PAGE_ROWS: Final = 1000  # rows that determine the widths of columns
 
 
 @click.command("sql", cls=SectionedCommand, epilog=_EXAMPLE)
-@click.argument("arguments", metavar="QUERY FILES...", nargs=-1, required=True, type=INPUT_PATH, callback=input_once)
+@click.argument("arguments", metavar="[QUERY] FILES...", nargs=-1, required=True, type=INPUT_PATH, callback=input_once)
 @format_option("table", *_COPIES, help="Output format: a table for people, CSV, JSON lines, or a Parquet file.")
 @click.option(
     "--latest",
@@ -93,19 +95,21 @@ def command(
     A table of the logs, orders or shop.orders, has a record for each change: op, timestamp, gtid, file, pos, the
     structs before and after with the columns of the table, and its transaction (docs/export.md); outcome tells changes
     that were rolled back. With --latest it has the rows themselves. Only tables that the query names are read, into a
-    temporary file (TMPDIR).
+    temporary file (TMPDIR). Without QUERY, all selected tables are read, and queries from standard input are answered;
+    each ends with a semicolon. DESCRIBE orders shows the columns of a table.
     """
     query, files = text_and_files(arguments, "query")
-    if query is None:
-        raise click.UsageError('the first argument is the query, such as "SELECT op, count(*) FROM orders GROUP BY op"')
+    if query is None and (STDOUT in files or output is not None):
+        raise click.UsageError("without a query, standard input has the queries, and standard output the answers")
     if form == "parquet" and output in (None, STDOUT):
         raise click.UsageError("--format parquet needs --output FILE")
-    query = query.strip().rstrip(";")
-    if not query:
-        raise click.UsageError("the query is empty")
+    if query is not None:
+        query = query.strip().rstrip(";")
+        if not query:
+            raise click.UsageError("the query is empty")
     target = OutputFile.checked(output, (*files, *reading.other_inputs), force=force)
     names = selection.names
-    if names.is_open:
+    if names.is_open and query is not None:
         names = replace(names, tables=tuple(sorted(escape(name) for name in possible_names(query))))
     with tempfile.TemporaryDirectory(prefix="binlogio-sql-") as folder:
         place = Path(folder) / f"{_CATALOG}.duckdb"
@@ -121,37 +125,93 @@ def command(
             **options,
         )
         code = say_missing(summary.missing)
-        with _opened(place, list(summary.rows)) as connection, open_output(target) as stream:
-            if form == "table":
-                stream.write_all(_lines(connection, query))
-                return code
-            result = Path(folder) / "result"
-            connection.execute(f"COPY (\n{query}\n) TO '{result}' ({_COPIES[form]})")
-            with result.open("rb") as source:
-                shutil.copyfileobj(source, stream)
+        is_asked = query is None and sys.stdin.isatty()
+        if is_asked:
+            for table, count in summary.rows.items():
+                say(f"{table}: {counted(count, 'row[s]' if options['latest'] else 'change[s]')}")
+        known = list(summary.rows)
+        with _errors(known), _opened(place, known) as connection, open_output(target) as stream:
+            for text in _inputs(is_terminal=is_asked) if query is None else [query]:
+                with _errors(known, goes_on=is_asked):
+                    for one in [text] if query is not None else _statements(connection, text):
+                        _answer(connection, one, form, Path(folder), stream)
     return code
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, query: str, form: str, folder: Path, stream: Output) -> None:
+    if form == "table":
+        stream.write_all(_lines(connection, query))
+        return
+    result = folder / "result"
+    connection.execute(f"COPY (\n{query}\n) TO '{result}' ({_COPIES[form]})")
+    with result.open("rb") as source:
+        shutil.copyfileobj(source, stream)
+
+
+def _statements(connection: duckdb.DuckDBPyConnection, text: str) -> list[str]:
+    return [one.query.strip().rstrip(";") for one in connection.extract_statements(text)]
+
+
+def _inputs(*, is_terminal: bool) -> Iterator[str]:
+    """Yield statements of standard input, which end with a semicolon at the end of a line; a terminal has prompts."""
+    if is_terminal:
+        with suppress(ImportError):
+            import readline  # noqa: F401, PLC0415 - lines can be edited, and called again
+    text = ""
+    while True:
+        try:
+            text += (input("   ...> " if text.strip() else "binlogio> ") if is_terminal else _next_line()) + "\n"
+        except EOFError:
+            break
+        except KeyboardInterrupt:
+            if not is_terminal:
+                raise
+            click.echo(err=True)
+            text = ""
+        if text.strip().rstrip(";").casefold() in ("exit", "quit"):
+            return
+        if text.rstrip().endswith(";"):
+            yield text
+            text = ""
+    if text.strip():
+        yield text
+
+
+def _next_line() -> str:
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
 
 
 @contextmanager
 def _opened(place: Path, tables: list[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Provide a connection to the exported tables, which are found with and without the name of their schema.
+    """Provide a connection to the exported tables, which are found with and without the name of their schema."""
+    import duckdb  # noqa: PLC0415 - an extra; the export has checked that it is installed
+
+    with duckdb.connect(place, config=_CONFIG) as connection:
+        if (zone := _zone_name(output_zone())) is not None:
+            connection.execute(f"SET TimeZone = '{zone}'")
+        found = Counter(split_name(name)[1].casefold() for name in tables)
+        for schema, table in map(split_name, tables):
+            if found[table.casefold()] == 1:
+                source = quoted(_CATALOG, schema, table)
+                connection.execute(f"CREATE TEMP VIEW {quoted(table)} AS SELECT * FROM {source}")  # noqa: S608
+        yield connection
+
+
+@contextmanager
+def _errors(tables: list[str], *, goes_on: bool = False) -> Iterator[None]:
+    """Raise errors of DuckDB as errors of the command; with `goes_on`, say what it refuses.
 
     Raises:
         Refusal: DuckDB refuses the query.
         OSError: a file cannot be read or written, or the memory or the disk is full.
     """
-    import duckdb  # noqa: PLC0415 - an extra; the export has checked that it is installed
+    import duckdb  # noqa: PLC0415
 
     try:
-        with duckdb.connect(place, config=_CONFIG) as connection:
-            if (zone := _zone_name(output_zone())) is not None:
-                connection.execute(f"SET TimeZone = '{zone}'")
-            found = Counter(split_name(name)[1].casefold() for name in tables)
-            for schema, table in map(split_name, tables):
-                if found[table.casefold()] == 1:
-                    source = quoted(_CATALOG, schema, table)
-                    connection.execute(f"CREATE TEMP VIEW {quoted(table)} AS SELECT * FROM {source}")  # noqa: S608
-            yield connection
+        yield
     except duckdb.Error as exc:
         text = str(exc).splitlines()[0]
         if isinstance(exc, duckdb.IOException | duckdb.OutOfMemoryException):
@@ -160,7 +220,9 @@ def _opened(place: Path, tables: list[str]) -> Iterator[duckdb.DuckDBPyConnectio
             known = ", ".join(tables) or "none"
             text += f" (of the tables that the query names, there are selected changes of {known}; names are"
             text += " case-sensitive, and `binlogio stats` shows the tables of logs)"
-        raise Refusal(f"DuckDB: {text}") from exc
+        if not goes_on:
+            raise Refusal(f"DuckDB: {text}") from exc
+        say(f"DuckDB: {text}")
 
 
 def _zone_name(zone: tzinfo) -> str | None:
