@@ -91,7 +91,8 @@ class BinlogReader:
 
     A log that is still in use may end in the middle of an event. The reader then stops there without an error,
     `torn_tail` describes the incomplete event, and `last_good_offset` is the end of the last complete event group.
-    `torn_tails` contains both, as (position, torn tail), for each file that ended so.
+    `torn_tails` contains both, as (position, torn tail), for each file that ended so, and a tail of 0 bytes for each
+    that ended between the events of a group: its server writes the group, or crashed, and then it has no effect.
 
     `binlogio.open` creates a reader.
     """
@@ -353,6 +354,11 @@ class BinlogReader:
         return self._framer is not None and self._framer.in_use
 
     @property
+    def is_in_group(self) -> bool:
+        """True if the last event does not end its event group."""
+        return self._tracker.place is not GroupPlace.OUTSIDE
+
+    @property
     def unnamed_tables(self) -> dict[str, str]:
         """The tables (`schema.table`) whose column names cannot be determined from the DDL, each with the reason."""
         return {dotted_name(*name): reason for name, reason in self._definitions.unnamed.items()}
@@ -495,15 +501,18 @@ class BinlogReader:
             if self._is_over:
                 return
         self.torn_tail = self._framer.torn_tail
-        self._check_end(self._framer)
+        self._check_end(self._framer, self._decoder.open_group(self._tracker))
         if self.torn_tail is not None:
             self.torn_tails.append((Position(log.name, self.last_good_offset), self.torn_tail))
 
-    def _check_end(self, framer: EventFramer) -> None:
-        """Refuse a closed log that ends in an event group."""
-        begin = self._decoder.open_group(self._tracker)
-        if self.torn_tail is None and begin is not None:
-            framer.refuse_open_group(begin)
+    def _check_end(self, framer: EventFramer, begin: int | None) -> None:
+        """Refuse a closed log that ends in the event group at `begin`, and keep the end of one in use."""
+        if begin is None or framer.torn_tail is not None:
+            return
+        framer.refuse_open_group(begin)
+        if not framer.is_relay_log:
+            tail = TornTail(framer.offset, 0, "the last event group is incomplete")
+            self.torn_tails.append((Position(self._file, self.last_good_offset), tail))
 
     def _items(
         self, start: int | None, stop: int | None
@@ -674,8 +683,7 @@ class BinlogReader:
             if frame is Framing.END:
                 if start is not None and framer.offset < start:
                     raise no_event_at(start, framer.offset, is_end=True)
-                if is_unwanted and framer.torn_tail is None:
-                    framer.refuse_open_group(framer.offset)
+                self._check_end(framer, framer.offset if is_unwanted else None)
                 return
             if is_unwanted or start is not None or not (yield from self._big_rows(framer, opened, stop)):
                 opened.feed(framer)

@@ -654,7 +654,7 @@ def read_tables(
             the log does not contain the value. XID and outcome follow the rows in the log: the log is read ahead, from
             the end of a window to the end of its last transaction. `xid` is null for transactions that end without one
             (COMMIT of other engines, XA PREPARE), or whose end is not in the log. `outcome` is null if the end of the
-            group is not in the log, and else one of:
+            group is not in the log (the server writes it, or crashed and rolled it back), and else one of:
 
             - `commit`: XID, COMMIT, XA COMMIT ... ONE PHASE.
             - `rollback`: ROLLBACK. Tables with transactions (InnoDB) do not have these changes; others (MyISAM, Aria)

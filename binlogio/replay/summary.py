@@ -67,7 +67,7 @@ class ReplaySummary(RowCounts):
 
     `position` is the end of the last applied group, or None.
 
-    `statements` were not applied (DDL and similar); `unfinished` is True if the log ends in the middle of a group,
+    `statements` were not applied (DDL and similar); `unfinished` is True if a log ends in the middle of a group,
     which was not applied; `prepared` counts XA transactions whose XA COMMIT is not in the logs. `incomplete_inserts`
     are rows whose images lack columns (binlog_row_image=MINIMAL): the source used default values, which are not in the
     log; here they are NULL. `incomplete_updates` are updates of rows whose generated columns are not in the log

@@ -160,7 +160,7 @@ class _OpenGroup:
 class TransactionReader:
     """Iterates over the transactions of a log.
 
-    `unfinished` is True if the log ended in the middle of a transaction. `prepared` are the prepared XA transactions.
+    `unfinished` is True if a log ended in the middle of a transaction. `prepared` are the prepared XA transactions.
     `logs` maps the base name of each log that was read to its identity. The argument `progress` is the state stored in
     the target.
     """
@@ -249,7 +249,7 @@ class TransactionReader:
         if self._end is not None:
             yield from self._finish()
         self._end_log()
-        self.unfinished = self._group is not None
+        self.unfinished |= self._group is not None
 
     def _follow(self, event: Any) -> bool:
         """Process an event outside of a payload. Returns False if the replay ends before it."""
@@ -269,6 +269,7 @@ class TransactionReader:
 
     def _begin_file(self, event: Any) -> None:
         """Process a format description."""
+        self.unfinished |= self._group is not None and not self._is_relay_log
         self._begin_log(event)
         self._group, self._starts_file = None, True
         self._is_relay_log = bool(event.header.flags & (HeaderFlag.RELAY_LOG | HeaderFlag.ARTIFICIAL))

@@ -87,10 +87,11 @@ def _path_hint(name: str) -> str:
 
 
 def say_torn_tails(reader: BinlogReader) -> None:
-    """Report each log with an incomplete last event, and the end of its last complete event group."""
-    for (file, last_good_offset), tail in reader.torn_tails:
+    """Report each log with an incomplete last event or event group, and the end of its last complete event group."""
+    for (file, good), tail in reader.torn_tails:
+        what = f" in {tail.size} bytes of an incomplete event" if tail.size else ""
         say(
-            f"{file}: at {tail.offset}: the log was in use and ends in {tail.size} bytes of an "
-            f"incomplete event ({tail.reason});"
-            f" the last complete event group ends at {last_good_offset}"
+            f"{file}: at {tail.offset}: the log was in use and ends{what} ({tail.reason});"
+            f" the last complete event group ends at {good}"
+            + (", and replicas roll back what follows" if file != reader.files[-1] and good < tail.offset else "")
         )

@@ -41,7 +41,7 @@ from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, U
 from binlogio.format import Split, check_event_start
 from binlogio.schema import DefinitionCatalogue
 from binlogio.selection.event_filter import HIGHEST, Range
-from binlogio.series import LogMatch, LogProgress, check_numbers, log_identity, recognizer
+from binlogio.series import LogMatch, LogProgress, check_numbers, known_heads, log_identity, recognizer
 from binlogio.storage import LaterLogs, base_name, built, log_number
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, has_pyspark, require_pyspark
 from pyspark_binlogio.read import BinlogBatchReader
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
+    from binlogio.series import LogHead
     from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogReadOptions
 
@@ -212,7 +213,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._refuse_other_log(end, f"an offset before {_name(first)}:{first['pos']}, from which the batch begins")
         heads = check_holes(_from(first, logs, end), self._options, self._batches.keyring)
         self._check_named(first, logs)
-        pieces = [Piece(log, None, one) for log, one in _ranges(first, logs, end) if one.start < one.end]
+        ranges = [(log, self._without_open_group(log, one, heads)) for log, one in _ranges(first, logs, end)]
+        pieces = [Piece(log, None, one) for log, one in ranges if one.start < one.end]
         return self._with_statements(self._batches.plan(pieces, heads), end)
 
     def _with_statements(self, planned: list[InputPartition], end: Offset) -> list[InputPartition]:
@@ -367,6 +369,15 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = self._logs(offset)
         resolved = self._resolved(offset, logs)
         return resolved, logs if resolved is offset else self._logs(resolved)
+
+    def _without_open_group(self, log: LogFile, one: Range, heads: dict[str, LogHead | None] | None) -> Range:
+        """Return a range of a log without the incomplete group at its end, if its server left it in use and went on."""
+        if one.end != HIGHEST:
+            return one
+        head = known_heads([log], self._batches.keyring)[0] if heads is None else heads[log.name]
+        if head is None or not head.in_use:
+            return one
+        return Range(one.start, last_group_end(log, one.start, self._batches.keyring))
 
     def _resolved(self, offset: Offset, logs: list[LogFile]) -> Offset:
         """Return where the stream continues: `offset` itself if its log exists, else as the options say.

@@ -191,7 +191,7 @@ def test_torn_tail_is_mentioned(tmp_path: Path) -> None:
     result = run(tmp_path, path)
 
     assert "an incomplete event" in result.stderr
-    assert "the log ends in the middle of an event group, which was not applied" in result.stderr
+    assert "a log ends in the middle of an event group, which was not applied" in result.stderr
     assert result.exit_code == 0
 
 

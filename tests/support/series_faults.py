@@ -64,8 +64,9 @@ def write_series(
     since: int = 1_700_000_000,
     begins: Sequence[int] = (),
     empty: int = -1,
+    per_log: int = PER_LOG,
 ) -> list[Path]:
-    """Write logs of a server (`number` distinguishes two of them), and return them.
+    """Write logs of a server (`number` distinguishes two of them) with `per_log` transactions, and return them.
 
     The logs begin `begins` seconds after `since`, one after the other if it is empty. Log `empty` has no transactions.
     """
@@ -83,7 +84,7 @@ def write_series(
                 ticks = count((since + begins[part]) * 1_000_000, 500_000)
             if part:
                 log.rotate()
-            for key in range(first_id + part * PER_LOG, first_id + (part + 1) * PER_LOG) if part != empty else ():
+            for key in range(first_id + part * per_log, first_id + (part + 1) * per_log) if part != empty else ():
                 session.execute(Statement("INSERT", [Insert(TABLES[key % 2], [(key, key)])]))
     return sorted(folder.glob("binlog.0*"))
 
@@ -122,6 +123,23 @@ def torn(log: Path, end: int, folder: Path) -> Path:
     copy = folder / log.name
     copy.write_bytes(data)
     return copy
+
+
+def crashed(folder: Path, server: str, end: int = 0) -> tuple[list[Path], int, int]:
+    """Write a series whose server crashed after it had written a part of group `PER_LOG + 1` to the first log.
+
+    The server logs the group again in the next log, with other bytes. The first log ends `end` bytes after the last
+    event of the part. Returns the logs, and where the part begins and its last event ends.
+    """
+    logs = write_series(folder / "good", server)
+    long = write_series(folder / "long", server, logs=1, per_log=2 * PER_LOG)[0]
+    begin, following = group_starts(long)[PER_LOG : PER_LOG + 2]
+    at = [offset for offset, _ in raw_events(long.read_bytes()) if begin <= offset < following][-1]
+    return (
+        [torn(long, at + end, folder / "crashed"), *(Path(shutil.copy(log, folder / "crashed")) for log in logs[1:])],
+        begin,
+        at,
+    )
 
 
 def group_starts(log: Path) -> list[int]:

@@ -345,4 +345,4 @@ def _report(summary: ReplaySummary, reader: BinlogReader) -> None:
         )
     say_torn_tails(reader)
     if summary.unfinished:
-        say("the log ends in the middle of an event group, which was not applied")
+        say("a log ends in the middle of an event group, which was not applied")

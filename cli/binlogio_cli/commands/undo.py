@@ -331,4 +331,4 @@ def _report(summary: UndoSummary, reader: BinlogReader) -> None:
         )
     say_torn_tails(reader)
     if summary.unfinished:
-        say("the log ends in the middle of an event group, which is not undone")
+        say("a log ends in the middle of an event group, which is not undone")

@@ -97,6 +97,7 @@ class SqlDump:
         self._binlog = BinlogStatements()
         self._maps: list[TableMapEvent] = []  # table maps of the current statement
         self._writer: EventWriter | None = None
+        self._tails = 0  # torn tails of the reader before the last format description
 
     style: Final = "SQL"
 
@@ -160,7 +161,9 @@ class SqlDump:
         """Return None: rows are not decoded."""
 
     def foot(self) -> Iterator[str]:
-        """Yield the SQL after the last event."""
+        """Yield the SQL after the last event; an incomplete transaction is rolled back."""
+        if self._is_begun and self._reader.is_in_group:
+            yield from _lines("ROLLBACK")
         if self.session.wrote_gtid:
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         if self._is_begun and self._is_idempotent:
@@ -196,6 +199,10 @@ class SqlDump:
     def description(self, event: FormatDescriptionEvent) -> Iterator[str]:
         """Yield the format description, which the server requires for the following rows events."""
         self.discard()
+        tails = self._reader.torn_tails
+        if any(good.offset < tail.offset for good, tail in tails[self._tails :]):
+            yield from _lines("ROLLBACK")
+        self._tails = len(tails)
         if self.session.wrote_gtid and not self._is_mariadb:  # a server refuses BINLOG with a GTID that it has
             yield from _lines("SET @@session.gtid_next = 'AUTOMATIC'")
         yield from _lines(self._binlog.describe(event))
