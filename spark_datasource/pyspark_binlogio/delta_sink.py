@@ -27,7 +27,7 @@ from pyspark_binlogio.spark_types import quoted
 from pyspark_binlogio.state import DELETED, changed_rows, frame_stage, touched_keys
 
 try:
-    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+    from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 except ModuleNotFoundError as exc:
     raise ModuleNotFoundError(
         "binlog: merge_into needs deltalake: pip install 'binlogio[delta]'", name=exc.name
@@ -107,18 +107,37 @@ def _write(
 
 
 def _earlier_rows(spark: SparkSession, table: DeltaTable, stage: Stage) -> DataFrame:
-    """Return the rows of the table that may have keys of the changes."""
-    dataset = table.to_pyarrow_dataset()
-    keys = touched_keys(stage).toArrow()
-    wanted = pc.scalar(True)  # noqa: FBT003
-    for name, values in zip(stage.key, keys.columns, strict=True):
-        kind = dataset.schema.field(name).type
-        if values.type == kind and not pa.types.is_floating(kind):  # -0.0 and 0.0 are one key
-            wanted &= pc.field(name).isin(values.combine_chunks())
-    rows = dataset.to_table(filter=wanted)
+    """Return the rows of the table that may have keys of the changes.
+
+    By a query of deltalake: use of its pyarrow dataset can abort Python at its end (SIGABRT).
+    """
+    schema = pa.schema(table.schema().to_arrow())
+    columns = dict(zip(stage.key, touched_keys(stage).toArrow().itercolumns(), strict=True))
+    wanted = {
+        name: values.combine_chunks()
+        for name, values in columns.items()
+        if values.type == schema.field(name).type and not pa.types.is_floating(values.type)  # -0.0 and 0.0 are one key
+    }
+    ranges = [text for name, values in wanted.items() if (text := _range_of(name, values))]
+    query = " AND ".join(["SELECT * FROM target WHERE true", *ranges])
+    batches = []
+    for batch in pa.RecordBatchReader.from_stream(QueryBuilder().register("target", table).execute(query)):
+        rows = pa.Table.from_batches([batch]).cast(schema)
+        for name, values in wanted.items():
+            rows = rows.filter(pc.is_in(rows.column(name), values))
+        batches.append(rows)
     times = {field.name for field in stage.image if isinstance(field.dataType, DayTimeIntervalType)}
-    fields = [field.with_type(pa.duration("us")) if field.name in times else field for field in rows.schema]
-    return spark.createDataFrame(rows.cast(pa.schema(fields)))
+    fields = [field.with_type(pa.duration("us")) if field.name in times else field for field in schema]
+    return spark.createDataFrame(pa.concat_tables([schema.empty_table(), *batches]).cast(pa.schema(fields)))
+
+
+def _range_of(name: str, values: pa.Array) -> str:
+    """Return a condition in SQL for the range of the values of a key; empty if it has none."""
+    kind = "VARCHAR" if pa.types.is_string(values.type) else "BIGINT" if pa.types.is_integer(values.type) else None
+    if kind is None or values.null_count or not len(values):
+        return ""
+    ends = (str(end).replace("'", "''") for end in pc.min_max(values).as_py().values())
+    return '"{}" BETWEEN {} AND {}'.format(name.replace('"', '""'), *(f"CAST('{end}' AS {kind})" for end in ends))
 
 
 def _stored(rows: pa.Table) -> pa.Table:

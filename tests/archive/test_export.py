@@ -27,6 +27,7 @@ from binlogio.dotted_names import split_name
 from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs, UnsupportedFeature
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
+from delta_tables import delta_table
 
 NARROW = TableDefinition("shop", "orders", (ColumnDefinition("id", "bigint"), ColumnDefinition("total", "int")), ())
 WIDE = TableDefinition(
@@ -82,7 +83,8 @@ def values(to: Path, form: str, table: str, column: str) -> list[Any]:
             schema, name = split_name(table)
             return [one[0] for one in connection.execute(f'SELECT {column} FROM "{schema}"."{name}"').fetchall()]
     if form == "delta":
-        rows = pytest.importorskip("deltalake").DeltaTable(to / file_name(table)).to_pyarrow_table().to_pylist()
+        pytest.importorskip("deltalake")
+        rows = delta_table(to / file_name(table)).to_pylist()
     elif form == "iceberg":
         sql = pytest.importorskip("pyiceberg.catalog.sql")
         catalog = sql.SqlCatalog("binlogio", uri=f"sqlite:///{to / 'catalog.db'}", warehouse=to.as_uri())

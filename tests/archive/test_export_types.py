@@ -24,6 +24,7 @@ from binlogio.arrow.encode import plan_of
 from binlogio.arrow.types import column_spec
 from binlogio.schema import ColumnDefinition, TableDefinition
 from corpus import FIXTURES
+from delta_tables import delta_table
 
 DIRECTORIES = sorted(
     str(path.relative_to(FIXTURES)) for server in ("mysql97", "mariadb1011", "mariadb118")
@@ -99,8 +100,8 @@ def read_duckdb(to: Path, table: str) -> list[Any]:
 
 
 def read_delta(to: Path, table: str) -> list[Any]:
-    deltalake = pytest.importorskip("deltalake")
-    rows: list[Any] = deltalake.DeltaTable(to / file_name(table)).to_pyarrow_table().to_pylist()
+    pytest.importorskip("deltalake")
+    rows: list[Any] = delta_table(to / file_name(table)).to_pylist()
     return rows
 
 

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from binlogio.schema import ColumnDefinition, TableDefinition
 from changed_rows import ORDERS, changes, held, row
 from corpus import MYSQL
+from delta_tables import delta_table
 from expected_tables import definitions
 from pyspark_binlogio import merge_into, replay
 from pyspark_binlogio.options import BinlogOptionError
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 def merged(spark: SparkSession, path: Path) -> DataFrame:
     """Return the rows of the table."""
-    return spark.createDataFrame(DeltaTable(str(path)).to_pyarrow_table())
+    return spark.createDataFrame(delta_table(path))
 
 
 def batches(spark: SparkSession) -> list[DataFrame]:
@@ -126,3 +127,51 @@ def test_sink_without_a_key_or_of_another_format_is_refused(tmp_path: Path) -> N
         merge_into(tmp_path / "t", ORDERS, format="parquet")
 
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("varchar(20)", ["a'b", "", "\\", "é\n", "x' OR '1'='1", "\0", "z"]),
+        ("bigint", [-(2**63), 2**63 - 1, 0, -1]),
+        ("bigint unsigned", [2**64 - 1, 0, 2**63]),
+        ("double", [0.5, -1e300]),
+        ("date", ["1000-01-01", "9999-12-31"]),
+        ("varbinary(20)", ["0x", "0x6127"]),
+    ],
+)
+def test_rows_of_every_key_are_found_without_the_dataset_of_deltalake(
+    kind: str, keys: list[Any], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Python that has used the dataset may abort at its end."""
+    for name in ("to_pyarrow_dataset", "to_pyarrow_table"):
+        monkeypatch.delattr(DeltaTable, name)
+    columns = (ColumnDefinition('k"x', kind), ColumnDefinition("a", "int"), ColumnDefinition("b", "int"))
+    table = TableDefinition("shop", "orders", columns, primary_key=('k"x',))
+    sink = merge_into(tmp_path / "t", table)
+
+    def batch(number: int, *pairs: tuple[dict[str, Any] | None, dict[str, Any]]) -> DataFrame:
+        """Return changes with JSON images, as the view `rows` has them."""
+        rows = [
+            ("log.000001", 100 * number + row, 0, *(one and json.dumps(one) for one in pair), *map(bits, pair))
+            for row, pair in enumerate(pairs)
+        ]
+        names = (
+            "file string, pos long, row int, before string, after string, before_present binary, after_present binary"
+        )
+        return spark.createDataFrame(rows, names)
+
+    sink(batch(0, *((None, {'k"x': key, "a": number, "b": 0}) for number, key in enumerate(keys))), 0)
+    sink(batch(1, *(({'k"x': key}, {"b": 1}) for key in keys[1:])), 1)
+
+    found = sorted((row["a"], row["b"]) for row in merged(spark, tmp_path / "t").select("a", "b").collect())
+    assert found == [(number, int(number > 0)) for number in range(len(keys))]
+
+
+def bits(image: dict[str, Any] | None) -> bytes | None:
+    """Return the bitmap of the columns in an image."""
+    return (
+        None
+        if image is None
+        else bytes([sum(1 << number for number, name in enumerate(('k"x', "a", "b")) if name in image)])
+    )

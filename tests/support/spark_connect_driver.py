@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from delta_tables import delta_table
 from pyspark_binlogio import BinlogDataSource, in_transaction_order, merge_into, replay
 from pyspark_binlogio.pyspark_api import has_pyspark
 
@@ -58,7 +58,7 @@ def run(writer: Any, checkpoint: str, *path: str) -> None:
 
 def merged(spark: SparkSession, path: Path) -> Any:
     """Return the rows of the Delta table as a data frame."""
-    return spark.createDataFrame(DeltaTable(str(path)).to_pyarrow_table())
+    return spark.createDataFrame(delta_table(path))
 
 
 def rows(frame: Any) -> list[list[str]]:
