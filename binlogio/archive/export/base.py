@@ -48,7 +48,7 @@ def open_base(
     Args:
         place: the directory.
         options: those of the export that continues it, as its ledger has them.
-        where: its conditions; they may end it, and leave out transactions that the base has.
+        where: its conditions, which may end it by time or GTIDs.
         wants: selects tables by schema and name.
 
     Raises:
@@ -85,11 +85,11 @@ def open_base(
             hint=_HINT,
         )
     begins = where.group_time.start or where.timestamp.start or (ledger.logs and options["start_offset"] is not None)
-    if begins or where.server_ids is not None or where.wanted_gtids is not None or where.gtids is not None:
+    if begins or where.server_ids is not None or where.gtids is not None:
         raise ExportError(
             "a base is continued with all transactions after it, up to a stop",
             found=str(where) or "a start position",
-            hint="leave out the conditions other than --stop-datetime and --stop-position",
+            hint="leave out the conditions other than --stop-datetime, --stop-position and GTIDs",
         )
     paths: dict[str, list[Path]] = {}
     for one in ledger.files:
