@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +42,7 @@ CREATE TABLE `t` (
   `c` varchar(20) DEFAULT NULL,
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci;
+-- Dumping data for table `t`
 LOCK TABLES `t` WRITE;
 INSERT INTO `t` VALUES (1,'a;\n\'),(\\'),(2,NULL);
 INSERT INTO `t` (`c`, `id`) VALUES
@@ -157,6 +160,10 @@ def test_logs_that_begin_after_a_dump_are_refused(place: dict[str, str], tmp_pat
         ({",\n  PRIMARY KEY (`id`)": ""}, "needs the primary key"),
         ({"(1,'a": "('one','a"}, "row 1: "),
         ({"POSITION": "77"}, "77"),
+        ({"-- Dumping data": "--"}, "lacks the rows of tables, as with --no-data, found shop.t"),
+        ({"-- Dumping data for table `t`": "-- Dumping data for table `t`\n--\n-- WHERE:  id < 9"}, "WHERE:  id < 9"),
+        ({"INSERT INTO `t` (": 'INSERT INTO "t" ('}, "the rows of an INSERT are not understood"),
+        ({"DROP TABLE": 'USE "shop";\nDROP TABLE'}, "the name of a database is not understood"),
     ],
 )  # fmt: skip
 def test_a_dump_that_is_no_base_is_refused(
@@ -167,6 +174,43 @@ def test_a_dump_that_is_no_base_is_refused(
     assert code in (2, 3), output
     for part in message.split(".*"):
         assert part in output
+
+
+def test_names_without_quotes_are_those_with_quotes(place: dict[str, str], tmp_path: Path) -> None:
+    """As of --skip-quote-names, which quotes only those that need it."""
+    changes = {"CREATE TABLE `t`": "CREATE TABLE t", "INTO `t`": "INTO t", "table `t`": "table t", "`c`, `id`": "c, id"}
+
+    assert len(state(tmp_path, "--base", dump(tmp_path, place, **changes))) == len(ROWS) + 1
+
+
+def test_a_table_that_the_dump_lacks_is_refused_unless_it_was_made_after_it(
+    place: dict[str, str], tmp_path: Path
+) -> None:
+    """Its rows before the dump are unknown; also with a base that continues the dump."""
+    new = replace(T, name="new")
+    variables = ServerVariables(server_version="8.4.3", gtid_mode="ON", server_uuid=UUID)
+    with BinlogWriter(tmp_path / "logs" / "binlog", variables=variables) as log, log.session("shop") as session:
+        session.ddl("CREATE TABLE new (id INT PRIMARY KEY, c VARCHAR(20))")
+        session.ddl("CREATE TABLE later (id INT PRIMARY KEY, c VARCHAR(20))")
+        session.execute(Statement("", [Insert(new, [(1, "a")])]))
+    out = ("-o", str(tmp_path / "base"))
+    done = run("export", "-q", "--latest", *out, "--base", dump(tmp_path, place), str(tmp_path / "logs"))
+    assert done.exit_code == 0, done.output
+    with BinlogWriter(tmp_path / "logs" / "binlog", variables=variables) as log, log.session("shop") as session:
+        session.execute(Statement("", [Insert(replace(T, name="later"), [(1, "a")])]))
+    assert len(state(tmp_path, "--base", str(tmp_path / "base"))) == len(ROWS) + 1
+    shutil.rmtree(tmp_path / "out")
+    with BinlogWriter(tmp_path / "logs" / "binlog", variables=variables) as log, log.session("shop") as session:
+        session.ddl("CREATE TABLE IF NOT EXISTS old (id INT PRIMARY KEY, c VARCHAR(20))")
+        session.execute(Statement("", [Insert(replace(T, name="old"), [(1, "a")])]))
+
+    for base in (tmp_path / "base", tmp_path / "dump.sql"):
+        code, output = state(tmp_path, "--base", str(base))
+        assert (code, "shop.old: the latest state cannot be known: the base does not have the table" in output) == (
+            3,
+            True,
+        )
+    assert len(state(tmp_path, "--base", str(tmp_path / "base"), "--exclude-table", "old")) == len(ROWS) + 1
 
 
 def test_an_xa_transaction_that_was_prepared_before_the_dump_is_refused(place: dict[str, str], tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import re
 import tempfile
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from binlogio.arrow.conversion import decimal_texts
 from binlogio.columnar import EventSelection, read_events
 from binlogio.constants import GROUP_STARTS, EventType
-from binlogio.dotted_names import split_name
+from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.schema import statements
 from binlogio.schema.ddl.first_words import may_be_ddl
@@ -65,6 +65,7 @@ _GROUP_STARTS: Final = pa.array([code.name for code in GROUP_STARTS])
 _PREPARES: Final = EventType.XA_PREPARE_LOG_EVENT.name
 _MARKED: Final = pa.array([_PREPARES, "INCIDENT_EVENT", "QUERY_EVENT", "EXECUTE_LOAD_QUERY_EVENT"])
 _USUAL: Final = pa.array(["BEGIN", "COMMIT"])
+_NOT_IN_BASE: Final = "leave it out with `--exclude-table`, or make a base that has it"
 _HINT: Final = "binlogio replay applies the logs to SQLite and follows it; or select the changes before or after it"
 
 
@@ -186,7 +187,7 @@ def _of_ddl(ddl: Ddl, unknown: TableMark, schema: str, temporary: set[tuple[str,
         temporary.add((schema if ddl.table[0] is None else ddl.table[0], ddl.table[1]))
         return None
     if isinstance(ddl, CreateTable):
-        return mark([ddl.table], clears=True) if ddl.replaces else None
+        return None if ddl.if_not_exists else mark([ddl.table], clears=True)  # it had no rows, or did not exist
     if isinstance(ddl, DropDatabase):
         names: frozenset[tuple[str, str | None]] = frozenset({(ddl.schema, None)})
         return TableMark(unknown.log, unknown.file, unknown.pos, unknown.reason, clears=True, names=names)
@@ -225,6 +226,7 @@ class LatestRows:
         key: the key columns of tables whose primary key is not in the logs.
         memory_bytes: limit for the events of all tables in memory.
         base: the rows of tables before the logs.
+        known: the tables (`schema.table`) of which the rows before the logs are known; None: do not check that.
     """
 
     def __init__(
@@ -234,9 +236,11 @@ class LatestRows:
         key: Sequence[str] | None,
         memory_bytes: int = MEMORY_BYTES,
         base: BaseRows | None = None,
+        known: Collection[str] | None = None,
     ) -> None:
         self._base = dict(base or {})
         self._marks = list(marks)
+        self._known = known
         self._log_numbers = log_numbers
         self._key = None if key is None else tuple(key)
         self._memory_bytes = memory_bytes
@@ -264,8 +268,11 @@ class LatestRows:
             found = self._tables[name] = self._begin(name, batch)
             self._pending[name] = marks = self._concerning(name)
             base, start = self._base.pop(name, None), (log, batch.column("pos")[0].as_py())
-            if base is not None and not any(one.clears and (one.log, one.pos) < start for one in marks):
+            is_empty = any(one.clears and (one.log, one.pos) < start for one in marks)
+            if base is not None and not is_empty:
                 self._add_base(name, found, base())
+            elif not (is_empty or self._known is None or name in self._known):
+                raise self._refused(name, batch, 0, "the base does not have the table", _NOT_IN_BASE)
         self._check_layout(name, batch)
         positions = np.asarray(batch.column("pos"))
         for mark in list(self._pending[name]):
@@ -308,6 +315,19 @@ class LatestRows:
                 self._pass(name, unchanged, mark, mark.log)
             if unchanged.has_changes:
                 yield from ((name, batch) for batch in rows() if batch.num_rows)
+
+    def known_after(self) -> list[str] | None:
+        """Return the tables whose rows after the logs are known; None as `known`."""
+        if self._known is None:
+            return None
+        emptied = (
+            dotted_name(schema, table)
+            for mark in self._marks
+            if mark.clears
+            for schema, table in mark.names
+            if table is not None
+        )
+        return sorted({*self._known, *self._tables, *emptied})
 
     def close(self) -> None:
         """Delete the files on disk."""
@@ -393,13 +413,15 @@ class LatestRows:
                     reason = f"the {side} image lacks columns, as with binlog_row_image=MINIMAL"
                     raise self._refused(name, batch, row, reason)
 
-    def _refused(self, name: str, batch: pa.RecordBatch, row: int, reason: str) -> UnsupportedFeature:
+    def _refused(
+        self, name: str, batch: pa.RecordBatch, row: int, reason: str, hint: str = _HINT
+    ) -> UnsupportedFeature:
         return UnsupportedFeature(
             f"the latest state cannot be known: {reason}",
             file=unescaped_name(batch.column("file")[row].as_py()),
             offset=batch.column("pos")[row].as_py(),
             field=name,
-            hint=_HINT,
+            hint=hint,
         )
 
     def _pass(self, name: str, found: _KeyedTable, mark: TableMark, log: int) -> None:

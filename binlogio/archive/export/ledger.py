@@ -54,7 +54,8 @@ class HeldFile:
 class ExportLedger:
     """The content of an export, and the options it was made with.
 
-    `run` counts the exports into the target. `id` identifies the target in the transaction logs of Delta and Iceberg
+    `tables` are the tables whose state is known, of an export that continues a dump. `run` counts the exports into the
+    target. `id` identifies the target in the transaction logs of Delta and Iceberg
     tables. `named` are the tables whose columns have names. `gtids` has the GTIDs of the logs (`ServerGtids`).
     """
 
@@ -68,6 +69,7 @@ class ExportLedger:
     removed: list[str] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
     gtids: list[Any] = field(default_factory=list)
+    tables: list[str] | None = None
     version: int = _VERSION
 
     @classmethod
@@ -195,7 +197,7 @@ def _check_fields(ledger: ExportLedger) -> None:
     Raises:
         ValueError, KeyError, TypeError: a field has another one.
     """
-    texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named]
+    texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named, *(ledger.tables or ())]
     options: Any = ledger.options
     ServerGtids.from_json(ledger.gtids)
     is_valid = isinstance(options, dict) and all(isinstance(one, str) for one in texts)

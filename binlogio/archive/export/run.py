@@ -62,7 +62,6 @@ from binlogio.storage.sources import Source
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-    from binlogio.archive.export.base import BaseRows
     from binlogio.columnar.rows_reader import TableBatches, Where
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
@@ -263,7 +262,7 @@ def export(
         rows: Counter[str] = Counter()
         lacking = set() if columns is None or target.ledger.logs else set(columns)
         if latest:
-            batches = _latest(rows_of, ranges, watch, ring, key, before.rows, verify_checksum=verify_checksum)
+            batches = _latest(rows_of, ranges, watch, ring, key, before, target.ledger, verify_checksum=verify_checksum)
         else:
             batches = _records(rows_of, ranges, watch)
         for table, batch in batches:
@@ -529,21 +528,24 @@ def _latest(
     watch: Callable[[str, int], None] | None,
     keyring: Keyring | None,
     key: Collection[str] | None,
-    base: BaseRows,
+    base: Base,
+    ledger: ExportLedger,
     *,
     verify_checksum: bool,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the latest state of the rows of each table."""
+    """Yield the latest state of the rows of each table; `ledger` gets the tables whose state is known."""
     if any(one.log.stream is not None for one in ranges):
         raise ExportError("the latest state needs logs that can be read twice", found="a stream")
     logs = [(one.log, one.part.start, one.part.end) for one in ranges]
     marks = table_marks(logs, rows_of.where, keyring, verify_checksum=verify_checksum)
     numbers = {name_text(one.log.name): number for number, one in enumerate(ranges)}
-    rows = LatestRows(marks, numbers, None if key is None else list(key), base=base)
+    known = None if base.ledger is None else base.ledger.tables
+    rows = LatestRows(marks, numbers, None if key is None else list(key), base=base.rows, known=known)
     with closing(rows):
         for table, batch in _records(rows_of, ranges, watch, rows.note_plan):
             rows.add(table, batch)
         yield from rows.finish()
+        ledger.tables = rows.known_after()
 
 
 # ------------------------------------------------------------------------------------------------------------- targets

@@ -230,7 +230,11 @@ def _dumped(
 
     if selection.start is not None:
         raise Refusal("the base has the position from which it is continued: leave out --start-position")
-    with TemporaryDirectory(prefix="binlogio-base-") as folder, DumpFile(path, selection.names.wants) as dump:
+
+    def wants(schema: str, table: str) -> bool:  # changes of system schemas are logged as GRANT and the like
+        return schema not in ("mysql", "sys") and selection.names.wants(schema, table)
+
+    with TemporaryDirectory(prefix="binlogio-base-") as folder, DumpFile(path, wants) as dump:
         place, rows = Path(folder) / "dump", Path(folder) / "rows"
         with BinlogWriter(place, variables=dump.variables) as writer:
             dump.write(writer)
@@ -243,7 +247,8 @@ def _dumped(
         export(f"{place}.index", rows, format="arrow", latest=True, **{"tables": selection.names, **same})
         made = load_ledger(rows)
         if made is not None:  # it is always there
-            save_ledger(replace(made, logs=[], gtids=[]), rows)  # the logs of the server continue it
+            tables = sorted(dump.tables.all)
+            save_ledger(replace(made, logs=[], gtids=[], tables=tables), rows)  # the logs of the server continue it
         if reading.definitions is None:
             reading = replace(reading, definitions=GivenDefinitions(dump.tables.all, passes_over=True))
         yield str(rows), replace(selection, start=dump.position), reading, gtids

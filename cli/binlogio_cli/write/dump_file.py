@@ -38,14 +38,16 @@ _HEADER: Final = re.compile(rb"-- (?:MySQL|MariaDB) dump ")
 _VERSION: Final = re.compile(rb"-- Server version\s+(\d+\.\d+\.\d+)\S*?(-MariaDB)?(?:-|\s|$)")
 _HEADER_LINES: Final = 20
 _DATABASE: Final = re.compile(rb"-- Host: .*?Database: (.+)")
-_USE: Final = re.compile(rb"USE `((?:[^`]|``)+)`;")
 _POSITION: Final = re.compile(rb"CHANGE .*?_LOG_FILE='([^']+)', (?:SOURCE|MASTER)_LOG_POS=(\d+)")
 _GTIDS: Final = re.compile(rb"SET @@GLOBAL\.GTID_PURGED=(?:/\*.*?\*/)? *'([^']*)'", re.DOTALL)
 _NAMES: Final = re.compile(rb"(?:/\*!\d+ )?SET NAMES (\w+)")
 _UTF8: Final = (b"utf8mb4", b"utf8mb3", b"utf8")
 _UTC: Final = re.compile(rb"(?:/\*!\d+ )?SET TIME_ZONE='\+00:00'")
 _DELIMITER: Final = re.compile(rb"DELIMITER (\S+)")
-_NAME: Final = rb"`((?:[^`]|``)+)`"
+_NAME: Final = rb"(`(?:[^`]|``)+`|[\w$\x80-\xff]+)"
+_CREATE: Final = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?" + _NAME)
+_USE: Final = re.compile(rb"USE " + _NAME + rb";")
+_DATA: Final = re.compile(rb"-- Dumping data for table " + _NAME + rb"$")
 _INSERT: Final = re.compile(
     rb"(?:INSERT|REPLACE) +(?:IGNORE +)?INTO "
     + _NAME
@@ -55,7 +57,7 @@ _INSERT: Final = re.compile(
     + _NAME
     + rb")*)\))? VALUES\s*"
 )
-_QUOTED: Final = re.compile(_NAME)
+_NAMES_IN: Final = re.compile(_NAME)
 _ROW: Final = re.compile(rb"\s*\(")
 _VALUE: Final = re.compile(
     rb"\s*(?:NULL|(?:_binary )?'([^'\\]*(?:(?:\\.|'')[^'\\]*)*)'|0x([0-9A-Fa-f]*)|b'([01]*)'|([-+.0-9][-+.0-9eE]*))"
@@ -89,6 +91,7 @@ class DumpFile:
         self._wants = wants
         self._schema = ""
         self._is_utc = False
+        self._without_rows: set[tuple[str, str]] = set()  # tables that were created, and whose rows did not follow yet
         self._file: Any = (gzip.open if path.suffix == ".gz" else open)(path, "rb")
         try:
             settings = {"server_version": self._begin(), "sync_binlog": 0, "binlog_row_metadata": "FULL", **overrides}
@@ -122,10 +125,15 @@ class DumpFile:
                 if line.startswith(b"CREATE TABLE "):
                     sql = self._text(self._statement(line))
                     self.tables.follow(sql, self._schema)
+                    if (created := _CREATE.match(line)) is not None:
+                        self._without_rows.add((self._schema, self._name(created[1])))
                     session.schema = self._schema
                     session.ddl(sql)
-                elif (found := _INSERT.match(line)) is not None:
-                    name = self._text(found[1]).replace("``", "`")
+                elif line.startswith((b"INSERT ", b"REPLACE ")):
+                    found = _INSERT.match(line)
+                    if found is None:
+                        raise self._refused("the rows of an INSERT are not understood", found=repr(line[:80]))
+                    name = self._name(found[1])
                     if not self._wants(self._schema, name):
                         self._statement(line)
                         continue
@@ -136,6 +144,9 @@ class DumpFile:
                     target = writers.setdefault(full_name, DataWriter(writer, table, _ROWS_PER_TRANSACTION))
                     batch = self._batch(table, found, self._rows(line, found.end(), full_name))
                     target.write(DataFile(self._path, batch.schema, is_changes=False, batches=[batch]))
+        lacking = sorted(dotted_name(*one) for one in self._without_rows if self._wants(*one))
+        if lacking:
+            raise self._refused("the dump lacks the rows of tables, as with --no-data", found=", ".join(lacking[:3]))
         done = writers.values()
         return sum(one.row_count for one in done), sum(one.transaction_count for one in done)
 
@@ -147,8 +158,6 @@ class DumpFile:
             if (database := _DATABASE.match(line)) is not None:
                 self._schema = self._text(database[1]).strip()
             if (version := _VERSION.match(line)) is not None:
-                break
-            if (names := _NAMES.match(line)) is not None and names[1] not in _UTF8:
                 break
         if found is None or version is None:
             raise UnsupportedFeature(
@@ -167,22 +176,38 @@ class DumpFile:
         for line in self._file:
             if line.startswith(b"-- Dump completed"):
                 return
-            if (use := _USE.match(line)) is not None:
-                self._schema = self._text(use[1]).replace("``", "`")
-            elif (place := _POSITION.search(line)) is not None and line.startswith((b"CHANGE", b"-- CHANGE")):
-                self.position = Position(self._text(place[1]), int(place[2]))
-            elif line.startswith(b"SET @@GLOBAL.GTID_PURGED") and (gtids := _GTIDS.match(self._statement(line))):
-                self.gtids = "".join(self._text(gtids[1]).split())
-            elif (names := _NAMES.match(line)) is not None and names[1] not in _UTF8:
-                raise self._refused("the dump has another character set", "SET NAMES", "utf8mb4", self._text(names[1]))
-            elif _UTC.match(line):
-                self._is_utc = True
-            elif (delimiter := _DELIMITER.match(line)) is not None and delimiter[1] != b";":
+            if (delimiter := _DELIMITER.match(line)) is not None and delimiter[1] != b";":
                 while not self._next_line().startswith(b"DELIMITER ;"):
                     pass
-            else:
+            elif not self._noted(line):
                 yield line
         raise UnsupportedFeature("the dump is cut, or has no comments", file=str(self._path), hint=_CUT)
+
+    def _noted(self, line: bytes) -> bool:
+        """Take note of a line about the dump itself; return False for other lines."""
+        if line.startswith(b"USE "):
+            use = _USE.match(line)
+            if use is None:
+                raise self._refused("the name of a database is not understood", found=repr(line[:80]))
+            self._schema = self._name(use[1])
+        elif (data := _DATA.match(line)) is not None:
+            self._without_rows.discard((self._schema, self._name(data[1])))
+        elif line.startswith(b"-- WHERE: "):
+            raise self._refused("the dump has only some rows (--where)", found=self._text(line[3:80].strip()))
+        elif (place := _POSITION.search(line)) is not None and line.startswith((b"CHANGE", b"-- CHANGE")):
+            found = Position(self._text(place[1]), int(place[2]))
+            if self.position not in (None, found):
+                raise self._refused("the dump has several positions", expected=str(self.position), found=str(found))
+            self.position = found
+        elif line.startswith(b"SET @@GLOBAL.GTID_PURGED") and (gtids := _GTIDS.match(self._statement(line))):
+            self.gtids = "".join(self._text(gtids[1]).split())
+        elif (names := _NAMES.match(line)) is not None and names[1] not in _UTF8:
+            raise self._refused("the dump has another character set", "SET NAMES", "utf8mb4", self._text(names[1]))
+        elif _UTC.match(line):
+            self._is_utc = True
+        else:
+            return False
+        return True
 
     def _statement(self, line: bytes) -> bytes:
         """Return the statement that begins with a line: the lines up to one that ends with a semicolon."""
@@ -229,7 +254,7 @@ class DumpFile:
         """
         names = [one.name for one in table.columns]
         if insert[2] is not None:
-            names = [self._text(one).replace("``", "`") for one in _QUOTED.findall(insert[2])]
+            names = [self._name(one) for one in _NAMES_IN.findall(insert[2])]
         columns = {one.name: one for one in table.columns}
         lacking = [one for one in columns if one not in names]
         if lacking:
@@ -260,6 +285,11 @@ class DumpFile:
                 found = texts.cast(moments)
                 return pc.assume_timezone(found, "UTC") if kind == "timestamp" else found
         return texts
+
+    def _name(self, data: bytes) -> str:
+        """Return a name without backticks."""
+        text = self._text(data)
+        return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
     def _text(self, data: bytes) -> str:
         try:
