@@ -147,6 +147,8 @@ class ServerVariables:
 
     def __post_init__(self) -> None:
         """Check the values, convert names to capital letters, and complete the server version."""
+        if not isinstance(self.server_version, str):
+            raise _refused("server_version", "a text such as '8.0'", self.server_version)
         object.__setattr__(self, "server_version", whole_version(self.server_version))
         for name, allowed in VARIABLE_CHOICES.items():
             found = getattr(self, name)

@@ -739,8 +739,10 @@ def _conditions(
             texts += [] if one.condition is None else [one.condition.text]
         elif isinstance(one, EventFilter):
             events = events.both(one)
-        else:
+        elif isinstance(one, str) or hasattr(one, "text"):
             texts.append(one if isinstance(one, str) else one.text)
+        else:
+            raise UnsupportedFeature("not a condition", field="where", expected="a text, 'total > 10'", found=repr(one))
     if not texts:
         return events, None, names
     from binlogio.selection.row_condition import RowCondition  # noqa: PLC0415 - imports pyarrow

@@ -45,6 +45,7 @@ _Cut = TypeVar("_Cut")
 _START_V3_SIZE: Final = HEADER_SIZE + 2 + SERVER_VERSION_LENGTH + 4  # a smaller START_EVENT_V3 has a header of 3.23
 _FIRST_TYPES: Final = (EventType.FORMAT_DESCRIPTION_EVENT, EventType.START_EVENT_V3, EventType.ROTATE_EVENT)
 _NO_STOP: Final = (1 << 63) - 1
+_PROBE: Final = 512  # bytes by which other files are recognized
 _IN_USE_BYTE: Final = HEADER_SIZE - 2  # the low byte of the flags, which are the last two bytes of the header
 
 Decryptor = Callable[[int, bytes], bytes]
@@ -362,7 +363,7 @@ class EventFramer:
         if len(magic) < len(BINLOG_MAGIC) and BINLOG_MAGIC.startswith(magic) and not self._finished:
             return False
         if magic != BINLOG_MAGIC:
-            raise _bad_magic(magic, self._offset)
+            raise _bad_magic(bytes(self._buffer[self._at : self._at + _PROBE]), self._offset)
         self._needs_magic = False
         self._at += len(BINLOG_MAGIC)
         self._offset += len(BINLOG_MAGIC)
@@ -579,7 +580,8 @@ def check_event_size(size: int, offset: int, limits: Limits) -> None:
         )
 
 
-def _bad_magic(magic: bytes, offset: int) -> BinlogFormatError | UnsupportedFeature:
+def _bad_magic(head: bytes, offset: int) -> BinlogFormatError | UnsupportedFeature:
+    magic = head[: len(BINLOG_MAGIC)]
     if magic == ENCRYPTED_MAGIC:
         return UnsupportedFeature(  # a plain file is decrypted before; its name and first bytes are not known here
             "the file is encrypted (binlog_encryption=ON)",
@@ -588,7 +590,16 @@ def _bad_magic(magic: bytes, offset: int) -> BinlogFormatError | UnsupportedFeat
         )
     if BINLOG_MAGIC.startswith(magic):
         return _empty(len(magic))
-    return BadMagic("this is not a binary log", offset=offset, expected=f"{BINLOG_MAGIC.hex(' ')} at its start")
+    expected, found, hint = (
+        f"{BINLOG_MAGIC.hex(' ')} at its start",
+        None,
+        None,
+    )  # no bytes of the file, which an index may name
+    if head.startswith(b"PK\x03\x04") or head[257:262] == b"ustar":
+        found, hint = "an archive", "unpack it first"
+    elif all(32 <= byte < 127 or byte in b"\t\n\r" for byte in head[:16]):
+        found, hint = "text", "a dump, a general log and the output of mysqlbinlog are text; give the log itself"
+    return BadMagic("this is not a binary log", offset=offset, expected=expected, found=found, hint=hint)
 
 
 def _empty(size: int) -> TruncatedEvent:

@@ -205,6 +205,10 @@ def _charset(schema: str, value: object) -> str:
         raise UnsupportedFeature(
             "not the character set of a database", field=schema, expected="a name, such as utf8mb4", found=repr(value)
         )
+    if " " in value.strip():
+        raise UnsupportedFeature(
+            "not the name of a table", field=schema, expected=f"DATABASE.{schema} for a definition"
+        )
     try:
         return charset_of_collation(default_collation(value))
     except UnsupportedFeature as exc:

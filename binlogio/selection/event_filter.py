@@ -196,8 +196,10 @@ def check_values(name: str, values: Iterable[str], expected: Collection[str]) ->
     """Check the values of an argument.
 
     Raises:
-        UnsupportedFeature: an unknown value.
+        UnsupportedFeature: an unknown value, or a text in the place of a list.
     """
+    if isinstance(values, str):
+        raise UnsupportedFeature("a list of names is needed", field=name, expected=f"[{values!r}]", found=repr(values))
     unknown = sorted({*values} - {*expected})
     if unknown:
         near = get_close_matches(unknown[0], expected, 1)

@@ -503,7 +503,7 @@ class _ConditionParser:
         try:
             self._tokens = tokenize(text)
         except UnsupportedFeature as exc:
-            raise ConditionError(f"the condition cannot be read: {exc}") from exc
+            raise ConditionError("the condition cannot be read", expected="a closing quote", found=exc.found) from exc
         self._at = 0
         self._depth = 0
 
@@ -528,7 +528,8 @@ class _ConditionParser:
 
     def _expected(self, what: str) -> ConditionError:
         found = repr(self._text[self._next.start :]) if self._next is not END else "the end"
-        hint = "one = compares" if self._next.text == "=" else None
+        hints = {"=": "one = compares", ".": "a column has no table before it; tables are selected otherwise"}
+        hint = hints.get(self._next.text) if self._next is not END else None
         return ConditionError("the condition cannot be read", expected=what, found=found, hint=hint)
 
     def _any(self) -> _Node:

@@ -72,7 +72,7 @@ class SeriesGap:
             return f"logs are missing before this one: {self.numbers}"
         if log_number(log_name(self.file))[1] == self.first - 1:
             return f"it has the number of the log before it, {self.before}"
-        return f"the number is not larger than that of the log before it, {self.before}"
+        return f"the number is not larger than that of the log before it, {self.before}: give logs in their order"
 
 
 def series_gap(file: str, before: str) -> SeriesGap | None:

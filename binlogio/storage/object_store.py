@@ -52,7 +52,8 @@ def find_objects(
             members = filesystem.get_file_info(FileSelector(path))
             found = _logs_among(filesystem, [info for info in members if is_since(info.path, since)])
         elif info.type == FileType.NotFound:
-            raise FileNotFoundError(2, "no such file", path)
+            reason = "no such file, or the server cannot be reached" if path.startswith(_WEB) else "no such file"
+            raise FileNotFoundError(2, reason, path)
         elif is_index_file(path):
             yield from _indexed(filesystem, path, since)
             return
@@ -97,6 +98,9 @@ def open_uri(uri: str) -> tuple[FileSystem, str]:
     Raises:
         UnsupportedFeature: neither pyarrow nor fsspec supports the URI.
     """
+    if uri.startswith(("mysql://", "mariadb://")):
+        hint = "read the logs in its directory, or copy them, as mysqlbinlog --raw --read-from-remote-server does"
+        raise UnsupportedFeature("binlogio reads files and connects to no server", hint=hint)
     if uri.startswith(_WEB):
         return _open_by_fsspec(uri)
     options = _OPTIONS.search(uri)

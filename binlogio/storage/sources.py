@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import sys
@@ -66,7 +67,12 @@ def find_logs(
         UnsupportedFeature: the path is a named pipe.
     """
     if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
+        given: object = source
+        if not isinstance(given, Iterable) or isinstance(given, bytes):
+            raise UnsupportedFeature("a path, an open file or a list of these is needed", found=repr(given))
         source = list(source)
+        if not source and not missing_ok:
+            raise FileNotFoundError(2, "the list of logs is empty", "")
     found = _logs_of(source, filesystem, missing_ok=missing_ok, since=since)
     if isinstance(source, (str, os.PathLike)) and [log.name for log in found] == [os.fspath(source)]:
         return found  # the caller has named this file
@@ -123,6 +129,8 @@ def _logs_of(
                 raise
             return []
     if hasattr(source, "read"):
+        if isinstance(source, io.TextIOBase):
+            raise UnsupportedFeature("the file is open as text", found=repr(source), hint="open it with mode 'rb'")
         stream = cast("BinaryIO", source)
         return [LogFile(str(getattr(stream, "name", "<stream>")), stream=stream)]
     sources = list(source)
@@ -148,6 +156,8 @@ def _belongs_to(names: AbstractSet[str], name: str) -> bool:
 
 def _find(path: str, filesystem: FileSystem | None, *, missing_ok: bool, since: str | None) -> Iterator[LogFile]:
     if path == "-":
+        if sys.stdin.isatty():
+            raise UnsupportedFeature("standard input is a terminal", expected="a log, as in `binlogio dump - < LOG`")
         yield LogFile("<stdin>", stream=sys.stdin.buffer)
         return
     if filesystem is not None or "://" in path:

@@ -83,7 +83,9 @@ def _path_hint(name: str) -> str:
     if re.match(r"[A-Za-z]:", name):
         return " (a path of Windows; in WSL, drive C is /mnt/c)"
     scheme = re.match(r"([a-z][a-z0-9+]+):/?(?=[^/])", name)
-    return "" if scheme is None else f" (did you mean {scheme[1]}://{name[scheme.end() :]}?)"
+    if scheme is None:
+        return ""
+    return f" (did you mean {scheme[1]}://{'/' * (scheme[1] == 'file')}{name[scheme.end() :]}?)"
 
 
 def say_torn_tails(reader: BinlogReader) -> None:

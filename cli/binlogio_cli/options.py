@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
 import re
@@ -174,14 +175,20 @@ def parse_gtids(ctx: click.Context, param: click.Parameter, text: str | None) ->
     """
     if text is None:
         return None
+    forms = "expected a GTID set such as UUID:1-5:9, or GTIDs of MariaDB such as 0-1-100,1-1-5..7"
     try:
         found = parse_gtid_set(text)
     except BinlogError as exc:
-        forms = "expected a GTID set such as UUID:1-5:9, or GTIDs of MariaDB such as 0-1-100,1-1-5..7"
         raise click.BadParameter(f"{exc}; {forms}", ctx, param) from exc
     if not found:
-        raise click.BadParameter("no GTID is named", ctx, param)
+        raise click.BadParameter(f"no GTID is named; {forms}", ctx, param)
     return found
+
+
+class WholeNumber(click.IntRange):
+    """A range of whole numbers, which messages call so."""
+
+    name = "whole number"
 
 
 def parse_set(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
@@ -195,7 +202,8 @@ def parse_set(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     for text in values:
         name, equals, value = text.partition("=")
         if not equals or name not in kinds:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE with a name of {', '.join(kinds)}", ctx, param)
+            near = difflib.get_close_matches(name, kinds, 1) or kinds
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE with a name such as {', '.join(near)}", ctx, param)
         parsed[name] = _typed(value, kinds[name], ctx, param)
     return parsed
 

@@ -189,7 +189,8 @@ def _check_directory(name: str) -> None:
     try:
         os.stat(f"{Path(os.path.realpath(name)).parent}/")  # noqa: PTH116 - a path has no / at its end
     except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, name) from exc
+        missing = isinstance(exc, FileNotFoundError)
+        raise OSError(exc.errno, f"{exc.strerror}{' (make its directory first)' * missing}", name) from exc
 
 
 def _is_replaced(found: os.stat_result | None) -> bool:

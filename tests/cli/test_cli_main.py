@@ -164,45 +164,6 @@ def test_help_lists_the_commands() -> None:
     assert all(name in result.output for name in COMMANDS)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        (["nonsense"], 2, "No such command"),
-        (["dump"], 2, "Missing argument"),
-        (["dump", "--start-datetime", "tomorrow", str(ROWS)], 2, "'tomorrow' is not a time"),
-        (["dump", "--time-zone", "Mars/Olympus", str(ROWS)], 2, "is not a time zone"),
-        (["dump", "--include-gtids", "x:1", str(ROWS)], 2, "--include-gtids"),
-        (["dump", "--include-gtids", "0-1", str(ROWS)], 2, "GTIDs of MariaDB such as 0-1-100"),
-        (["undo", "--start-position", "0-1-2,0-1-3", str(ROWS)], 2, "multiple GTIDs of one domain"),
-        (["undo", "--exclude-gtids", "0-1-3..2", str(ROWS)], 2, "the range of GTIDs ends before it begins"),
-        (["undo", "--format", "binlog", "--on-changed", "skip", str(ROWS)], 2, "--on-changed is for SQL"),
-        (["dump", "-R", "-h", "db1", str(ROWS)], 2, "reads files and connects to no server"),
-        (["dmp", str(ROWS)], 2, "Did you mean 'dump'?"),
-        (["dump", "--set-charset", "utf8", str(ROWS)], 2, "--set-charset is not supported: --format sql sets"),
-        (["dump", "--connection-server-id=3", str(ROWS)], 2, "--connection-server-id is not supported"),
-        (["grep", "total == 1", str(ROWS)], 2, "(one = compares)"),
-        (["dump", "~/x"], 4, "the shell replaces ~ only where"),
-        (["dump", "s3:/bucket/x"], 4, "did you mean s3://bucket/x?"),
-        (["dump", "C:\\logs\\x"], 4, "in WSL, drive C is /mnt/c"),
-        (["replay", "--to", "shop.db", str(ROWS)], 2, "did you mean sqlite:///shop.db?"),
-        (["dump", "no/such/file"], 4, "no/such/file: No such file or directory"),
-        (["dump", str(MYSQL / "gtid_on" / "source.sql")], 3, "expected fe 62 69 6e at its start"),
-        (["dump", str(MYSQL / "encrypted" / "binlog.000001")], 3, "with --keyring"),
-        (["dump", str(MYSQL / "crashed" / "binlog.bitflip")], 1, "checksum is wrong"),
-        (["replay", str(ROWS)], 2, "--to"),
-        (["replay", "--to", "ftp://db1", str(ROWS)], 2, "expected sqlite:///FILE"),
-    ],
-)
-def test_exit_codes_tell_what_was_wrong(arguments: list[str], code: int, sentence: str) -> None:
-    """One sentence on standard error, no traceback, and the code that is documented."""
-    result = CliRunner().invoke(cli, arguments)
-
-    assert result.exit_code == code
-    assert sentence in result.stderr
-    assert "Traceback" not in result.stderr
-    assert isinstance(result.exception, SystemExit)
-
-
 def run_raising(error: BaseException) -> int:
     """Return the exit code of a command that raises `error`."""
 

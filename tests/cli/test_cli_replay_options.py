@@ -196,7 +196,7 @@ def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
         (("--rewrite-db", "a=b"), "--rewrite-db a=b: expected FROM->TO"),
         (("--rewrite-db", "->b"), "--rewrite-db ->b: expected FROM->TO"),
         (("--workers", "0"), "Invalid value for '--workers': 0 is not in the range 1<=x<=1024."),
-        (("--workers", "many"), "Invalid value for '--workers': 'many' is not a valid integer"),
+        (("--workers", "many"), "Invalid value for '--workers': 'many' is not a valid whole number"),
         (("--apply", "magic"), "Invalid value for '--apply': 'magic' is not one of"),
         (("--to", "ftp://x"), "--to ftp://x: expected sqlite:///FILE, mysql://USER@HOST/ or dry-run:"),
         (("--to", "sqlite:///"), "--to sqlite:///: expected sqlite:"),

@@ -196,7 +196,8 @@ def test_a_new_file_that_cannot_be_created_is_named(name: str, tmp_path: Path) -
     output = tmp_path / "no" / "out"
     done = run(COMMANDS[name], LOG, output)
 
-    assert (done.exit_code, done.stderr) == (4, f"binlogio: {output}: No such file or directory\n")
+    message = f"binlogio: {output}: No such file or directory (make its directory first)\n"
+    assert (done.exit_code, done.stderr) == (4, message)
 
 
 @pytest.mark.parametrize("name", [*NEW_FILES, "write"])

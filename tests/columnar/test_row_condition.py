@@ -175,7 +175,7 @@ def test_values_are_compared_by_the_type_of_the_column(kind: pa.DataType, value:
         ("id = 1 OR", "expected a column or a value, found the end"),
         ("(id = 1", "expected ), found the end"),
         ("id = 1 id = 2", "expected AND, OR or the end, found 'id = 2'"),
-        ("id = 'x", "unterminated quote"),
+        ("id = 'x", "a closing quote"),
         ("id NOT = 1", "expected IN, BETWEEN, LIKE or REGEXP, found '= 1'"),
         ("id = x'1'", "expected pairs of hex digits, found 1"),
         ("id LIKE 1", "expected a text in quotes, found '1'"),

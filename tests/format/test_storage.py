@@ -308,7 +308,7 @@ def test_error_shows_no_bytes_of_a_file_that_is_no_log(folder: Path, pack: Any) 
         with pytest.raises(BadMagic) as caught:
             read()
 
-        assert caught.value.found is None
+        assert caught.value.found == "text"
         assert "sh4dow" not in str(caught.value)
 
 

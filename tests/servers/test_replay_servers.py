@@ -36,7 +36,7 @@ from binlogio.replay.targets.mysql.target import MysqlTarget, lock_name
 from binlogio.schema.identifiers import backticked
 from binlogio.selection.event_filter import parse_gtid_set
 from binlogio_cli.main import cli
-from corpus import Case
+from corpus import FIXTURES, Case
 from hostile_values import HOSTILE, HOSTILE_BYTES
 from logs import description, encode, header, log, query
 from random_sessions import state
@@ -952,3 +952,14 @@ def test_row_that_is_there_already_says_what_to_do(server: Instance, tmp_path: P
         replay(reader, target, wanted=wanted)
 
     assert _rows(server) == [(1, 1), (2, 2), (3, 0 if wanted is not EVERYTHING else 3), (4, 4), (5, 5)]
+
+
+def test_a_wrong_password_is_refused_with_the_words_of_the_server(server: Instance) -> None:
+    """The message does not have the password."""
+    server.sql("CREATE USER IF NOT EXISTS app@localhost IDENTIFIED BY 'right'")
+    address = url(server).replace("root", "app:wrong", 1)
+    result = CliRunner().invoke(cli, ["replay", "--to", address, str(FIXTURES / "mysql97" / "incident")])
+
+    assert result.exit_code == 4
+    assert "the server refuses the connection: 1045" in result.stderr
+    assert "wrong" not in result.stderr

@@ -13,7 +13,7 @@ import click
 from binlogio.archive import CopyOptions, NewLogs, copy_logs
 from binlogio.storage.index_file import log_name, log_number, numbered_name
 from binlogio_cli.messages import say, say_missing
-from binlogio_cli.options import ByteSize, SectionedCommand, ignore_missing_logs_option
+from binlogio_cli.options import ByteSize, SectionedCommand, WholeNumber, ignore_missing_logs_option
 from binlogio_cli.output import OutputFile, force_option, log_output, new_logs_option, out_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import counted
@@ -53,7 +53,7 @@ Examples: one table of all logs, in one log; a directory of logs of 100 MiB; a p
 )
 @click.option("--merge", is_flag=True, help="In a directory: do not begin a new log for each log that is read.")
 @click.option("--max-size", type=ByteSize(), metavar="BYTES", help="Begin a new log after this size, between groups.")
-@click.option("--max-groups", type=click.IntRange(min=1), help="Begin a new log after this number of event groups.")
+@click.option("--max-groups", type=WholeNumber(min=1), help="Begin a new log after this number of event groups.")
 @click.option("--by-day", is_flag=True, help="Begin a new log with the first event group of a day (UTC).")
 @click.option(
     "--checksum", type=click.Choice(["crc32", "none"]), help="Write checksums, or none. Default: as in the source."

@@ -22,7 +22,7 @@ from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, error_text, say, say_gaps, say_missing, say_torn_tails
-from binlogio_cli.options import FilePath, SectionedCommand, format_option, ignore_missing_logs_option
+from binlogio_cli.options import FilePath, SectionedCommand, WholeNumber, format_option, ignore_missing_logs_option
 from binlogio_cli.output import (
     STDOUT,
     Dump,
@@ -138,14 +138,14 @@ def _habits(command: Any) -> Any:
 @rewrite_option
 @click.option(
     "--offset",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     default=0,
     metavar="N",
     help="Skip the first N events of the logs. Format descriptions count too; that of the first log is always shown.",
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help="Stop after N selected event groups (transactions or statements).",
 )

@@ -5,6 +5,7 @@ The writer itself logs the statements; see `binlogio.writer.explain`.
 
 from __future__ import annotations
 
+import os
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,6 +88,8 @@ def command(
             return
         if statements is None:
             raise click.UsageError("give statements, or --table")
+        if os.path.isfile(statements):  # noqa: PTH113 - False for a text that is too long for a name
+            raise click.UsageError(f"{statements} is a file: binlogio explain - < {statements}")
         text = click.open_file("-").read() if statements == "-" else statements
         steps = steps_of_notation(text) if is_notation(text) else steps_of_sql(text)
         tables = [*TABLES, *(() if table_definitions is None else table_definitions.all())]

@@ -23,7 +23,7 @@ from binlogio.series.log_head import read_head
 from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.messages import Refusal, say, say_missing
-from binlogio_cli.options import INPUT_PATH, SectionedCommand, ignore_missing_logs_option
+from binlogio_cli.options import INPUT_PATH, SectionedCommand, WholeNumber, ignore_missing_logs_option
 from binlogio_cli.output import output_option, quiet_option
 from binlogio_cli.progress import watched_logs
 from binlogio_cli.quantities import counted
@@ -127,7 +127,7 @@ def _source_columns(_ctx: click.Context, _param: click.Parameter, value: str) ->
     help="Zero and invalid dates: refuse them, write NULL, or write all dates as text.",
 )
 @quiet_option
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads that decode rows.")
+@click.option("--threads", type=WholeNumber(min=1), default=1, show_default=True, help="Threads that decode rows.")
 @ignore_missing_logs_option
 @selection_options
 @reading_options

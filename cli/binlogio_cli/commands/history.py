@@ -5,6 +5,7 @@ This module has the options and the output; `binlogio.archive.history` does the 
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -33,9 +34,15 @@ Examples: a row of a year of logs; a composite key; what happened to it on one d
 """
 
 
+def _not_a_file(ctx: click.Context, _: click.Parameter, key: str) -> str:
+    if not key.isdecimal() and os.path.lexists(key):
+        ctx.fail(f"expected the key of a row after the table, such as 42 or id=42, found the file {key}")
+    return key
+
+
 @click.command("history", cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table", metavar="TABLE")
-@click.argument("key", metavar="KEY")
+@click.argument("key", metavar="KEY", callback=_not_a_file)
 @files_argument
 @click.option(
     "--key-columns",

@@ -24,7 +24,7 @@ from binlogio.replay.targets.dry_run import DryRunTarget
 from binlogio.replay.targets.mysql.address import SCHEMES, MysqlAddress, without_password
 from binlogio.replay.targets.mysql.server_tables import KINDS
 from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, say, say_missing, say_torn_tails
-from binlogio_cli.options import SectionedCommand, ignore_missing_logs_option
+from binlogio_cli.options import SectionedCommand, WholeNumber, ignore_missing_logs_option
 from binlogio_cli.output import quiet_option
 from binlogio_cli.progress import watched
 from binlogio_cli.quantities import counted
@@ -72,7 +72,7 @@ Examples:
 )
 @click.option(
     "--workers",
-    type=click.IntRange(1, 1024),
+    type=WholeNumber(1, 1024),
     default=1,
     show_default=True,
     help="Number of transactions applied in parallel.",
@@ -85,7 +85,7 @@ Examples:
 )
 @click.option(
     "--transactions-per-commit",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     help="For server targets with commits in order: the most transactions of the log that share one commit. "
     "Default: the number of workers.",
 )
@@ -216,7 +216,9 @@ def _target(url: str, options: dict[str, Any]) -> AbstractContextManager[Target]
     path = url.removeprefix(SCHEME)
     if path == url or not path:
         rest = url.removeprefix("sqlite:").lstrip("/")
-        near = "" if ":" in rest or not rest else f"; did you mean {SCHEME}{rest}?"
+        forms = {"jdbc": url[5:], "dryrun": DRY_RUN, "dry-run": DRY_RUN, "localhost": "mysql://root@localhost/"}
+        meant = forms.get(url.partition(":")[0], "" if ":" in rest or not rest else SCHEME + rest)
+        near = f"; did you mean {without_password(meant)}?" * bool(meant)
         raise click.UsageError(
             f"--to {without_password(url)}: expected sqlite:///FILE, mysql://USER@HOST/ or {DRY_RUN}{near}"
         )

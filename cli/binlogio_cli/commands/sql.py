@@ -220,6 +220,10 @@ def _errors(tables: list[str], *, goes_on: bool = False) -> Iterator[None]:
             known = ", ".join(tables) or "none"
             text += f" (of the tables that the query names, there are selected changes of {known}; names are"
             text += " case-sensitive, and `binlogio stats` shows the tables of logs)"
+        if isinstance(exc, duckdb.BinderException):
+            text += " (columns of the table of a change are after.NAME and before.NAME; with --latest, they are NAME)"
+        if isinstance(exc, duckdb.ParserException):
+            text += " (a query is a SELECT; docs/export.md, SQL)"
         if not goes_on:
             raise Refusal(f"DuckDB: {text}") from exc
         say(f"DuckDB: {text}")

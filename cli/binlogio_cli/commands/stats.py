@@ -15,6 +15,7 @@ from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, say, say_gaps
 from binlogio_cli.options import (
     OutputPath,
     SectionedCommand,
+    WholeNumber,
     definitions_file,
     definitions_option,
     format_of,
@@ -56,7 +57,7 @@ _LONGEST_LIST: Final = 40
 @click.command("stats", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @click.option(
-    "--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="The number of transactions to list."
+    "--top", type=WholeNumber(1, 1000), default=10, show_default=True, help="The number of transactions to list."
 )
 @format_option("text", "json", "html", help="Output format: text, one JSON document, or a page with charts.")
 @click.option("--html", type=OutputPath(dir_okay=False), hidden=True)

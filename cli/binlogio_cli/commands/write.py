@@ -19,7 +19,7 @@ from binlogio.storage.log_index import has_series, new_series
 from binlogio.writer import BinlogWriter
 from binlogio.writer.writer import system_clock
 from binlogio_cli.messages import Refusal, error_text, say
-from binlogio_cli.options import INPUT_PATH, SectionedCommand, parse_set
+from binlogio_cli.options import INPUT_PATH, SectionedCommand, WholeNumber, parse_set
 from binlogio_cli.output import output_option
 from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import safe
@@ -83,7 +83,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None: 
     help="SQL statements that define the table. They come first in the log.",
 )
 @click.option(
-    "--transaction-rows", type=click.IntRange(min=1), default=1000, show_default=True, help="Rows in each transaction."
+    "--transaction-rows", type=WholeNumber(min=1), default=1000, show_default=True, help="Rows in each transaction."
 )
 @click.option(
     "--set",

@@ -83,6 +83,7 @@ from binlogio_cli.write.tables import ScriptTables, row_from_json
 _MICROSECONDS: Final = 1_000_000
 _END_OF_TIME: Final = (1 << 32) * _MICROSECONDS
 _MOST_ERRORS: Final = 20
+_FORM: Final = '; a line is an object, such as {"do": "execute", "sql": "INSERT INTO t VALUES (1)"}'
 _MAX_PRECISION: Final = 65
 _SAVEPOINT: Final = text("The name of the savepoint.")
 _XID: Final = defined("xid")
@@ -114,7 +115,7 @@ def read_lines(script: str, file: IO[str]) -> list[tuple[int, Json]]:
         try:
             value = json.loads(line)
         except json.JSONDecodeError as exc:
-            raise ScriptError(script, number, f"not JSON: {exc.msg} at column {exc.colno}") from exc
+            raise ScriptError(script, number, f"not JSON: {exc.msg} at column {exc.colno}{_FORM}") from exc
         except ValueError as exc:  # Python limits the number of digits
             limit = sys.get_int_max_str_digits()
             raise ScriptError(script, number, f"a whole number of more than {limit} digits") from exc

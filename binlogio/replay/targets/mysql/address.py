@@ -62,7 +62,8 @@ class MysqlAddress:
         try:
             port = parts.port or _PORT
         except ValueError as exc:
-            raise ReplayError("the target's URL has an invalid port", found=without_password(url)) from exc
+            hint = "in a password, write : / ? # and % as %3A %2F %3F %23 and %25, or use MYSQL_PWD"
+            raise ReplayError("the target's URL has an invalid port", found=without_password(url), hint=hint) from exc
         database = parts.path[1:]
         if not url.startswith(SCHEMES) or "/" in database:
             raise ReplayError(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from binlogio.replay.targets.mysql.address import MysqlAddress
 
+_CLIENT_ERRORS: Final = 2000  # from here on, errors are those of the client
 _SESSION: Final = (
     b"SET NAMES utf8mb4",
     b"SET time_zone = '+00:00'",
@@ -112,7 +113,9 @@ class Connection:
         except RuntimeError as exc:
             raise self._file_refused() from exc
         except pymysql.err.MySQLError as exc:
-            raise ConnectionError(f"the server cannot be reached: {_message(exc)}") from exc
+            code = next(iter(exc.args), None)
+            what = "refuses the connection" if isinstance(code, int) and code < _CLIENT_ERRORS else "cannot be reached"
+            raise ConnectionError(f"the server {what}: {_message(exc)}") from exc
         self.version = str(self._connection.get_server_info())
         self._takes = _ONE
         self._most_bytes = MOST_PACKET_BYTES
