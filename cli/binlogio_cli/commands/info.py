@@ -90,7 +90,8 @@ def _lines(info: LogInfo) -> Iterator[str]:
     if info.tables is not None:
         yield f"  groups      {info.groups:,}"
         for number, table in enumerate(info.tables):
-            yield f"  {'' if number else 'tables':<10}  {safe(table.table)} in {table.groups:,} groups"
+            groups = f"{table.groups:,} group{'s' * (table.groups != 1)}"
+            yield f"  {'' if number else 'tables':<10}  {safe(table.table)} in {groups}"
         if not info.tables:
             yield "  tables      no row changes"
 
