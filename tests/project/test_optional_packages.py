@@ -130,3 +130,5 @@ def test_the_extra_all_names_every_extra() -> None:
     assert last == "all"
     assert f'all = ["binlogio[{",".join(extras)}]"]' in text
     assert {extra for _, extra, _ in PACKAGES} - {None} == set(extras)
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    assert f"README.md {' '.join(name for name, _, _ in PACKAGES)}\n" in workflow

@@ -32,6 +32,7 @@ DOCUMENTS: Final = (
     *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")),
 )
 RUN: Final = ("console", "python")
+PACKAGES: Final = ("pyspark", "deltalake", "pyiceberg", "polars", "fsspec", "aiohttp", "duckdb", "cryptography", "isal")
 # Blocks that are not run, by document. A new one has to be counted here.
 # Those of recipes are run by the tests with servers (test_recipes_servers.py).
 NOT_RUN: Final = {
@@ -65,6 +66,34 @@ def test_every_block_has_a_language_and_those_that_are_not_run_are_counted() -> 
     assert not_run == NOT_RUN
 
 
+def environment(folder: Path, zone: str) -> dict[str, str]:
+    """Return the environment of a document, with a program `binlogio` of this interpreter, which it writes."""
+    program = folder / "bin" / "binlogio"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m binlogio "$@"\n')
+    program.chmod(0o755)
+    places = (ROOT, ROOT / "cli", ROOT / "spark_datasource", SUPPORT)
+    return {
+        **os.environ,
+        "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(map(str, places)),
+        "COLUMNS": "120",
+        "TZ": zone,
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_tour_needs_no_optional_package(package: str, tmp_path: Path) -> None:
+    """README, without its Spark, in an install that lacks the package."""
+    done = subprocess.run(
+        [sys.executable, SUPPORT / "snippets.py", README, package],
+        env=environment(tmp_path, "UTC"), stdout=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("document", "zone"),
@@ -79,22 +108,12 @@ def test_snippets_print_what_the_document_shows(document: str, zone: str, tmp_pa
     """In a process of its own, in whose folder Spark finds relative paths; in any time zone."""
     if document in WITH_SPARK:
         require_java()
-    program, folder, result = tmp_path / "bin" / "binlogio", tmp_path / "run", tmp_path / "outputs.json"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m binlogio "$@"\n')
-    program.chmod(0o755)
+    folder, result = tmp_path / "run", tmp_path / "outputs.json"
     folder.mkdir()
-    places = (ROOT, ROOT / "cli", ROOT / "spark_datasource", SUPPORT)
     done = subprocess.run(
         [sys.executable, __file__, document, str(result)],
         cwd=folder,
-        env={
-            **os.environ,
-            "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join(map(str, places)),
-            "COLUMNS": "120",
-            "TZ": zone,
-        },
+        env=environment(tmp_path, zone),
         capture_output=True,
         text=True,
         check=False,

@@ -1,6 +1,7 @@
 """Runs the code blocks of a document, and compares their outputs; with the standard library alone.
 
-python tests/support/snippets.py README.md    the blocks that do not need Spark, with the installed binlogio
+python tests/support/snippets.py README.md              the blocks that do not need Spark, with the installed binlogio
+python tests/support/snippets.py README.md duckdb isal  the same for each of these packages, as if not installed
 """
 
 from __future__ import annotations
@@ -81,18 +82,31 @@ def pattern_of(shown: str) -> str:
     return "(?:.*\n)*?".join(parts)
 
 
-def main(document: str) -> bool:
+def hide(package: str, folder: str) -> None:
+    """Let the import of a package fail, in this process and in those that it starts."""
+    code = f"import sys; sys.modules[{package!r}] = None"
+    exec(code, {})  # noqa: S102
+    (Path(folder) / "sitecustomize.py").write_text(code, encoding="utf-8")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
+
+
+def main(document: str, hidden: str | None = None) -> bool:
     """Run a document in a new folder; return True if a block has another output."""
     os.environ["COLUMNS"] = "120"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as site:
+        if hidden is not None:
+            hide(hidden, site)
         os.chdir(folder)
         found = outputs(document, without="spark")
         wrong = [output for shown, output in found if not re.fullmatch(pattern_of(shown), output)]
         os.chdir(ROOT)
     counted = f"{len(found) - len(wrong)} of {len(found)} blocks have the output that is shown"
+    counted += f" without {hidden}" if hidden else ""
     sys.stdout.write("\n".join([f"{document}: {counted}", *wrong, ""]))
     return bool(wrong)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    if len(sys.argv) < 4:
+        sys.exit(main(*sys.argv[1:]))
+    sys.exit(max(subprocess.call([sys.executable, *sys.argv[:2], package]) for package in sys.argv[2:]))
