@@ -35,6 +35,7 @@ from binlogio.constants import EventType, QueryStatus, RowsFlag, TableMapFlag
 from binlogio.errors import UnsupportedFeature
 from binlogio.events.format_description import server_version_numbers
 from binlogio.events.mariadb import MariadbGtidFlag
+from binlogio.options import LAST_RELEASES
 from binlogio.writer.rules.row_image import MARIADB_11_8_9_IMAGES, MARIADB_IMAGES, MYSQL_IMAGES, ImageRules
 
 if TYPE_CHECKING:
@@ -290,7 +291,8 @@ _MYSQL_FORMATS: Final[tuple[tuple[Version, Version, ServerFormat], ...]] = (
     ((8, 0, 20), (8, 0, 21), replace(_FORMAT_8_0_20, query=_FORMAT_8_0_11.query)),
     ((8, 0, 21), (8, 0, 27), _FORMAT_8_0_20),
     ((8, 0, 27), (8, 4, 0), _FORMAT_8_0_27),
-    ((8, 4, 0), (9, 6, 0), _FORMAT_8_4),
+    ((8, 4, 0), (8, 5, 0), _FORMAT_8_4),
+    ((9, 0, 0), (9, 6, 0), _FORMAT_8_4),
     ((9, 6, 0), (10, 0, 0), _FORMAT_9_6),
 )
 _MARIADB_10: Final = ServerFormat(
@@ -398,12 +400,14 @@ def server_format_of(server_version: str) -> ServerFormat:
     for since, until, server_format in formats:
         if since <= numbers < until:
             return server_format
+    lines = [one for one in LAST_RELEASES if one.startswith(f"{server_version.removesuffix('-MariaDB')}.")]
+    near = f"the nearest is {_nearest(numbers, formats)}" if any(numbers) else "a version is such as 9.7.4 or 10.6"
     raise UnsupportedFeature(
         "writing logs of this server version is not supported",
         field="server_version",
         expected=f"MySQL {_known(_MYSQL_FORMATS)}; MariaDB {_known(_MARIADB_FORMATS)}",
         found=server_version,
-        hint=f"the nearest is {_nearest(numbers, formats)}",
+        hint=f"did you mean {' or '.join(lines)}?" if lines else near,
     )
 
 

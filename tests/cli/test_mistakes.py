@@ -112,6 +112,10 @@ MISTAKES: Final[tuple[tuple[str, int, str], ...]] = (
     ("write general.log -o made", USAGE, 'not JSON: Expecting value at column 1; a line is an object, such as {"do"'),
     ("write --set binlog_formt=ROW script.jsonl -o made", USAGE, "with a name such as binlog_format"),
     ("write --set binlog_format=MIXD script.jsonl -o made", USAGE, "'STATEMENT' or 'MIXED', found 'MIXD'"),
+    ("write --set server_version=8 script.jsonl -o made", USAGE, "found 8 (did you mean 8.0 or 8.4?)"),
+    ("write --set server_version=8.9 script.jsonl -o made", USAGE, "found 8.9.0 (the nearest is 8.4.0)"),
+    ("explain --rules 12 'DROP TABLE t'", USAGE, "found 12-MariaDB (a version is such as 9.7.4 or 10.6)"),
+    ("explain 'SELEC 1'", USAGE, "not a statement, expected the first word of a statement, such as INSERT or CREATE"),
     ("explain general.log", USAGE, "general.log is a file: binlogio explain - < general.log"),
 )  # fmt: skip
 LOGS: Final = str(MYSQL / "incident")

@@ -46,6 +46,10 @@ _READS: Final = frozenset(
 )
 # A 9.7.4 server never logs them; most of them commit.
 _NEVER_LOGGED: Final = frozenset("CHECK CACHE RESET CHANGE PURGE STOP INSTALL UNINSTALL".split())
+_OTHER: Final = frozenset(
+    """ALTER ANALYZE BACKUP BINLOG CLONE CREATE DROP EXECUTE FLUSH GRANT IMPORT LOAD OPTIMIZE RENAME REPAIR RESTART
+    REVOKE SHUTDOWN TRUNCATE""".split()
+)
 _PARSED_READS: Final = frozenset(("SELECT", "TABLE", "DO"))
 _WITH_ROWS: Final = ("TABLE", "INDEX")
 NOT_STATEMENTS: Final = frozenset("BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE XA LOCK UNLOCK".split())
@@ -157,6 +161,9 @@ def _kind(words: StatementWords) -> StatementKind:
         return StatementKind.CREATE_TEMPORARY if temporary else StatementKind.DDL
     if words.words[:2] == ("DROP", "TEMPORARY"):
         return StatementKind.DROP_TEMPORARY
+    if verb not in _OTHER:
+        expected = "the first word of a statement, such as INSERT or CREATE; `ddl` takes any text"
+        raise UnsupportedFeature("not a statement", field="sql", expected=expected, found=repr(verb))
     return {"LOAD": StatementKind.LOAD_DATA, "BINLOG": StatementKind.ROW_INJECTION}.get(verb, StatementKind.DDL)
 
 
