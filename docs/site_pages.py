@@ -11,6 +11,7 @@ The page `notebook.md` is run: its plots come after the blocks that save them. I
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -73,8 +74,9 @@ PYTHON: Final = {
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Show the version at the end of each page."""
-    config.copyright = f"binlogio {__version__}"
+    """Show the version and the source at the end of each page; with `repo_url`, pages would ask its host."""
+    repository = os.environ.get("BINLOGIO_REPOSITORY")
+    config.copyright = f"binlogio {__version__}" + (f' · <a href="{repository}">source</a>' if repository else "")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

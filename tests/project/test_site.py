@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from corpus import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+REPOSITORY: Final = "https://github.com/owner/name"
 OTHERS: Final = {"KERNEL", "BinlogEvent", "RowsEvent", "GroupKind", "__version__"}  # a text, unions and an enumeration
 
 
@@ -25,8 +27,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the site as `make docs` does."""
     folder = tmp_path_factory.mktemp("site")
     subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", folder], cwd=ROOT, check=True
-    )
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", folder],
+        env={**os.environ, "BINLOGIO_REPOSITORY": REPOSITORY}, cwd=ROOT, check=True,
+    )  # fmt: skip
     return folder
 
 
@@ -45,7 +48,8 @@ def test_pages_load_nothing_from_elsewhere_and_can_be_searched_as_files(site: Pa
     assert [path for path in loaded if not (site / "recipes" / path).is_file()] == []
     assert len(scripts) == 1
     assert (site / "search" / "search_index.js").read_text(encoding="utf-8").startswith("var __index = ")
-    assert f"binlogio {binlogio.__version__}" in text
+    assert f'binlogio {binlogio.__version__} · <a href="{REPOSITORY}">source</a>' in text
+    assert 'data-md-component="source"' not in text
 
 
 def test_every_command_is_in_the_reference(site: Path) -> None:
