@@ -651,6 +651,7 @@ class LogCopier:
             if batch.body is not None:
                 for part in self._editor.parts(batch.data, batch.body, int(size)):
                     group.append(part)
+                    del part  # it may be large, and the group is in a file
                 continue
             event = bare_event(data, start, size, has_checksum)
             self._editor.note(event)

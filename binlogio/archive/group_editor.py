@@ -16,10 +16,11 @@ Gtid_log_event; sql/binlog.cc, Binlog_cache_compressor.
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from binlogio.archive.event_batches import raw_of
 from binlogio.constants import (
@@ -44,6 +45,7 @@ from binlogio.events.gtid import GtidTaggedEvent
 from binlogio.events.load import ExecuteLoadQueryEvent
 from binlogio.events.mariadb import MariadbGtidEvent, MariadbGtidExtraFlag, MariadbGtidFlag
 from binlogio.events.query import POST_HEADER, QueryEvent, sizes_before_sql
+from binlogio.events.transaction_payload import parse_payload_head
 from binlogio.format.decoder import plain_payload
 from binlogio.format.encoder import Encoder
 from binlogio.format.framing import EventFrame, EventFramer
@@ -109,6 +111,7 @@ _ROWS_FLAGS_AT: Final = HEADER_SIZE + 6
 _SCHEMA_AT: Final = HEADER_SIZE + 6 + 2
 _CLOCK_END: Final = HEADER_SIZE + 1 + 16 + 8 + 1 + 8 + 8
 _BOUNDS: Final = frozenset((b"BEGIN", b"COMMIT", b"ROLLBACK"))
+_PAYLOAD_FIELDS: Final = 64  # bytes that contain the fields before a payload
 _LEVEL: Final = 3  # binlog_transaction_compression_level_zstd
 _LEAST_COMPRESSED: Final = 256  # bytes; default of log_bin_compress_min_len
 _MOST_COMPRESSED: Final = 256 << 20
@@ -147,7 +150,8 @@ class HeldFrames:
         self.count += 1
         if self._in_memory > _MOST_HELD:
             self._file = self._file or FrameFile(TemporaryFile())
-            self._file.extend(self._memory)
+            self._file.extend(self._memory[:-1])
+            self._file.extend([frame])  # alone: a large one is not copied
             self._memory, self._in_memory = [], 0
 
     def __iter__(self) -> Iterator[bytes]:
@@ -322,7 +326,9 @@ class GroupEditor:
                     del images
                     yield frame
                 return
-        yield b"".join((with_size(header, size), first, *pieces))
+        whole = io.BytesIO()
+        whole.writelines(chain((with_size(header, size), first), pieces))
+        yield whole.getvalue()  # the same bytes, where `join` copies them
 
     @property
     def follows_ddl(self) -> bool:
@@ -536,7 +542,12 @@ class GroupEditor:
 
     def _opened(self, raw: bytes) -> Iterator[bytes]:
         """Yield the events in a compressed transaction."""
-        event = parse_bare(raw, self._context, self._offset)
+        header = parse_header(raw, self._offset, self._context)
+        head = parse_payload_head(raw[HEADER_SIZE : HEADER_SIZE + _PAYLOAD_FIELDS], len(raw) - HEADER_SIZE, header)
+        if head is None or len(raw) < _MOST_HELD:
+            event = parse_bare(raw, self._context, self._offset)
+        else:
+            event = replace(head[0], payload=cast("bytes", memoryview(raw)[HEADER_SIZE + head[1] :]))
         limits = replace(self._context.limits, event_size=self._context.limits.opened_size)
         framer = EventFramer(context=replace(self._context, limits=limits), has_positions=False)
         for piece in plain_payload(event, decompress_zstd):
@@ -564,7 +575,7 @@ class GroupEditor:
         builder = self._builder
         if builder is None or frames.size > _MOST_COMPRESSED or not self._may_be_compressed(frames):
             return frames
-        group = Group(tuple(frames), int.from_bytes(first[TIMESTAMP_BYTES], "little"), compression_level=_LEVEL)
+        group = Group(frames, int.from_bytes(first[TIMESTAMP_BYTES], "little"), compression_level=_LEVEL)
         whole = builder.compressed(group, compress_zstd, int.from_bytes(first[SERVER_ID_BYTES], "little"))
         return tuple(whole.frames) if whole.size < frames.size else frames
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import fields, replace
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from zlib import crc32
 
 from construct import Construct, ConstructError, GreedyBytes, Int8ul, Int16ul, Int32ul, Struct
@@ -222,6 +222,9 @@ def has_right_checksum(event: bytes | memoryview) -> bool:
     return stored == computed
 
 
+NO_ROOT: Final[dict[str, Any]] = {"_root": None}
+"""An argument of construct: otherwise its context refers to itself, and keeps the bytes until a garbage collection."""
+
 E = TypeVar("E")
 
 
@@ -251,7 +254,7 @@ class EventCodec(Generic[E]):
         """
         size = self._post_header_size(header, context)
         try:
-            raw = self.layout.parse(body, context=context, post_header_size=size, header=header)
+            raw = self.layout.parse(body, context=context, post_header_size=size, header=header, **NO_ROOT)
         except (BinlogFormatError, UnsupportedFeature) as exc:
             exc.locate(offset=header.offset, event_type=event_name(header.type_code))
             raise
@@ -270,7 +273,7 @@ class EventCodec(Generic[E]):
         size = self._post_header_size(header, context)
         values = {name: getattr(event, name) for name in self.names}
         try:
-            return bytes(self.layout.build(values, context=context, post_header_size=size, header=header))
+            return bytes(self.layout.build(values, context=context, post_header_size=size, header=header, **NO_ROOT))
         except BAD_BYTES as exc:
             raise _translate(exc, header, "the event cannot be built") from exc
 

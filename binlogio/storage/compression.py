@@ -153,7 +153,7 @@ def _chunks_of(file: pa.NativeFile) -> Iterator[bytes]:
         raise BinlogFormatError(f"the zstd stream is corrupt: {exc}") from exc
 
 
-def compress_zstd(data: bytes, level: int) -> bytes:
+def compress_zstd(data: bytes | bytearray, level: int) -> bytes:
     """Compress `data` to one zstd frame. The compressed bytes depend on the version of the library."""
     compressed: bytes = _codec(level).compress(data, asbytes=True)
     return compressed

@@ -6,6 +6,8 @@ together by hand.
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 import zlib
 from dataclasses import replace
 from typing import Any
@@ -14,7 +16,8 @@ import pytest
 
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError
-from binlogio.events.base import ParseContext
+from binlogio.events import codec_for
+from binlogio.events.base import EventHeader, ParseContext
 from binlogio.events.rows import DeleteRowsEvent, PartialUpdateRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from binlogio.options import DEFAULT_LIMITS
 from golden_events import EventCase, check_refused, check_returns_or_raises
@@ -223,3 +226,22 @@ def test_extra_row_info_that_does_not_count_its_own_length_is_refused(size: str)
 )
 def test_value_that_does_not_fit_is_refused(case: EventCase, changed: dict[str, Any]) -> None:
     check_refused(case, replace(case.event, **changed))
+
+
+def test_the_bytes_of_an_event_are_freed_without_a_garbage_collection() -> None:
+    """A context of construct that refers to itself kept them: a gigabyte after 32 rows of 16 MiB."""
+    codec = codec_for(EventType.WRITE_ROWS_EVENT)
+    event = WriteRowsEvent(9, 1, b"", 1, b"\1", bytes(1 << 20))
+    body = codec.build(event)
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            codec.parse(EventHeader(type_code=EventType.WRITE_ROWS_EVENT), body)
+            codec.build(event)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+    assert peak < 8 << 20

@@ -467,12 +467,14 @@ class LogBuilder:
         buffer.end_group()
         return buffer
 
-    def compressed(self, group: Group, compress: Callable[[bytes, int], bytes], server_id: int) -> Group:
+    def compressed(self, group: Group, compress: Callable[[bytearray, int], bytes], server_id: int) -> Group:
         """Return the group as one TRANSACTION_PAYLOAD_EVENT, or unchanged if that would be too large."""
         level = group.compression_level
         if level is None or group.size > MAX_PAYLOAD_SIZE:
             return group
-        plain = b"".join(_without_positions(group.frames, CHECKSUM_SIZE if self.has_checksum else 0))
+        plain = bytearray()  # `join` would hold all parts as well
+        for part in _without_positions(group.frames, CHECKSUM_SIZE if self.has_checksum else 0):
+            plain += part
         payload = compress(plain, level)
         if len(payload) > MAX_PAYLOAD_SIZE:
             return group

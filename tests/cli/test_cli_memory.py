@@ -1,4 +1,8 @@
-"""Peak memory of `dump`: twice the largest row and a constant, whatever the event or the transaction has in sum."""
+"""Peak memory of `dump` and `copy`.
+
+`dump`: twice the largest row and a constant, whatever the event or the transaction has in sum. `copy --where`: some
+copies of the largest row, or twice a compressed transaction, which it compresses again as a whole.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ pytestmark = [
 ]
 FORMS: Final[tuple[list[str], ...]] = ([], ["-vv"], ["--format", "json"], ["--format", "sql"])
 CONSTANT_MB: Final = 80  # of which Python has 45
+COPY_MB: Final = 150  # with pyarrow
 RUN: Final = """
 import re, runpy, sys
 from pathlib import Path
@@ -80,6 +85,22 @@ def test_memory_does_not_grow_with_the_rows_of_an_event(small_rows: Path, form: 
 def test_memory_is_twice_the_largest_row(large_row: Path, form: list[str]) -> None:
     """Once it was seven times this row."""
     assert peak_mb("dump", *form, str(large_row)) < CONSTANT_MB + 2 * 96
+
+
+@pytest.mark.parametrize(
+    ("compression", "most_mb"), [(False, COPY_MB + 6 * 16), (True, COPY_MB + 2 * 128)], ids=["plain", "compressed"]
+)
+def test_memory_of_a_copy_with_a_condition(tmp_path: Path, compression: bool, most_mb: int) -> None:
+    """Once 16 MB of each rows event stayed in memory until a garbage collection, and a payload was there four times."""
+    row = bytes(range(256)) * (16 << 12)
+    variables = ServerVariables(sync_binlog=0, binlog_row_metadata="FULL", binlog_transaction_compression=compression)
+    with BinlogWriter(tmp_path / "log", variables=variables) as log, log.session("d") as session:
+        session.begin()
+        for number in range(8 if compression else 16):
+            session.execute(Statement("INSERT", (Insert(TABLE, [(number, row)]),)))
+        session.commit()
+
+    assert peak_mb("copy", "--where", "id > 2", "-o", f"{tmp_path}/to", f"{tmp_path}/log.000001") < most_mb
 
 
 @pytest.mark.parametrize("form", FORMS[:2], ids=" ".join)
