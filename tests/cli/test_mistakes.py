@@ -88,7 +88,6 @@ MISTAKES: Final[tuple[tuple[str, int, str], ...]] = (
     ("history shop.orders logs", USAGE, "expected the key of a row after the table, such as 42 or id=42"),
     ("history orders 1002 logs", USAGE, "'orders' is not the name of a table: expected schema.table"),
     ("history shop.orders nix=1 logs", USAGE, "has no column nix: it has id, customer_id"),
-    ("sql logs", USAGE, "the first argument is the query, such as"),
     ("sql 'SELECT * FROM orders'", USAGE, "there is no such file; after a query, name the logs"),
     ("sql 'SELECT id FROM orders' logs", USAGE, "columns of the table of a change are after.NAME and before.NAME"),
     ("sql 'DELETE FROM orders' logs", USAGE, "the query is one SELECT"),

@@ -18,10 +18,10 @@ SOURCES: Final = tuple(
     if path.suffix in (".py", ".pyi", ".pxd", ".pxi", ".pyx")
 )
 MOST_LINES: Final = {
-    "_kernel": 21_215, "archive": 11_990, "arrow": 1_100, "binlogio": 2_880, "cli": 11_150, "columnar": 6_570,
-    "events": 3_500, "format": 1_760, "gtid": 900, "replay": 13_100, "rows": 1_470, "schema": 8_660,
-    "selection": 1_420, "series": 1_900, "spark_datasource": 4_900, "storage": 3_430, "values": 3_900,
-    "writer": 13_560,
+    "_kernel": 21_215, "archive": 11_990, "arrow": 1_100, "binlogio": 2_880, "cli": 11_170, "columnar": 6_570,
+    "events": 3_500, "format": 1_780, "gtid": 900, "replay": 13_110, "rows": 1_470, "schema": 8_670,
+    "selection": 1_420, "series": 1_900, "spark_datasource": 4_900, "storage": 3_450, "values": 3_900,
+    "writer": 13_580,
 }  # fmt: skip
 SLACK: Final = 400  # lines that a package may be below its number
 LONG_FILE: Final = 900

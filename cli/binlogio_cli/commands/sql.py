@@ -223,7 +223,7 @@ def _errors(tables: list[str], *, goes_on: bool = False) -> Iterator[None]:
         if isinstance(exc, duckdb.BinderException):
             text += " (columns of the table of a change are after.NAME and before.NAME; with --latest, they are NAME)"
         if isinstance(exc, duckdb.ParserException):
-            text += " (a query is a SELECT; docs/export.md, SQL)"
+            text += " (the query is one SELECT; docs: export.html#sql)"
         if not goes_on:
             raise Refusal(f"DuckDB: {text}") from exc
         say(f"DuckDB: {text}")
