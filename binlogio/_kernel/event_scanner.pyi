@@ -1,6 +1,9 @@
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from binlogio._kernel.primitives import Memory
 
 _Cut = TypeVar("_Cut")
@@ -67,6 +70,9 @@ def group_edges(
 ) -> tuple[int, bytes]: ...
 def pass_events(buffer: bytes | memoryview, offset: int, *, checksum: bool) -> int: ...
 def stamp_events(buffer: bytearray | memoryview, offset: int, *, checksum: bool) -> int: ...
+def event_packets(
+    data: bytes | bytearray | memoryview, starts: NDArray[np.int64], sizes: NDArray[np.uint32], sequence: int
+) -> bytearray: ...
 def find_group(buffer: bytes | bytearray | memoryview, offset: int, *, checksum: bool) -> tuple[int, int]: ...
 def payload_definitions(plain: bytes) -> list[tuple[int, bytes]]: ...
 

@@ -130,7 +130,7 @@ class LogEvents:
     """Reads the events of one log. Close it after use.
 
     `head` is the format description as bytes, `description` the parsed event. `torn_tail` and `is_open` (the log ends
-    in the middle of a group) are final when all batches have been read.
+    in the middle of a group) are final when all batches have been read. `place` is that of the last event in its group.
 
     With `in_pieces`, rows events and compressed transactions of more than 8 MiB are batches with a `LargeBody`.
 
@@ -157,7 +157,7 @@ class LogEvents:
             limits=options.limits,
         )
         self._stream = EventStream(self._opened, framer, verify=options.verify_checksum)
-        self._place = 0
+        self.place = 0
         self._is_described_again = False
         self._tracker = GroupTracker()
         try:
@@ -192,7 +192,7 @@ class LogEvents:
     @property
     def is_open(self) -> bool:
         """True if the last event read does not end its group."""
-        return self._place != 0
+        return self.place != 0
 
     def close(self) -> None:
         """Close the log."""
@@ -216,13 +216,14 @@ class LogEvents:
         """Raise an error for a log that ends inside the group at `offset`, if its server closed it."""
         self._stream.framer.refuse_open_group(offset, self.name)
 
-    def go_to(self, offset: int, position_shift: int = 0) -> None:
+    def go_to(self, offset: int, position_shift: int = 0, place: int = 0) -> None:
         """Continue at `offset`, where an event must begin. Requires `can_seek`.
 
-        `position_shift` is log_pos of that event minus its end offset in this file, modulo 2**32.
+        `position_shift` is log_pos of that event minus its end offset in this file, modulo 2**32; `place` is the
+        property of this name before that event.
         """
         self._stream.go_to(offset, position_shift)
-        self._place = 0
+        self.place = place
 
     @property
     def can_seek(self) -> bool:
@@ -271,7 +272,7 @@ class LogEvents:
                 if found.stops or window.held >= size or size > BIG_EVENT_SIZE or not window.fill(size):
                     return
                 continue
-            self._place, edges = group_edges(found.view, found.index, found.offset, self._place, checksum=checksum)
+            self.place, edges = group_edges(found.view, found.index, found.offset, self.place, checksum=checksum)
             starts, sizes = np.frombuffer(found.offsets, np.int64), np.frombuffer(found.sizes, np.uint32)
             log_pos = np.frombuffer(found.log_pos, np.uint32)
             is_placed = (((starts + sizes) & _LOW_BITS) == log_pos) | (log_pos == 0)
@@ -288,7 +289,7 @@ class LogEvents:
             whole = int(ends[-1]) + 1 if len(ends) else 0  # events up to the end of the last group
             is_cut = 0 < whole < len(starts) and found.end - int(starts[whole]) <= _MOST_LEFT
             if is_cut:
-                batch, self._place = batch.first(whole), 0
+                batch, self.place = batch.first(whole), 0
             end = batch.offset + len(batch.data)
             yield batch
             stream.pass_to(end, found.position_shift)
@@ -327,8 +328,8 @@ class LogEvents:
     def _batch_of(self, header: EventHeader, raw: bytearray, body: bytes, large: LargeBody | None = None) -> EventBatch:
         """Return a batch of one event; its group is tracked in Python."""
         tracker, code, size = self._tracker, header.type_code, header.event_size
-        tracker.resume(_PLACES[self._place])
-        self._place = _PLACES.index(tracker.take_body(code, body, self.context))
+        tracker.resume(_PLACES[self.place])
+        self.place = _PLACES.index(tracker.take_body(code, body, self.context))
         edges = BEGINS * tracker.starts_group + ENDS * tracker.ends_group + IS_OUTSIDE * tracker.is_outside
         return EventBatch(
             data=memoryview(raw),

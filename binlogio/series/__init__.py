@@ -4,6 +4,7 @@
     identity      what makes two files the same log; the fingerprint of the bytes before an offset
     progress      how far a consumer has read a log, as it is stored and compared
     positions     what positions and GTIDs of a selection mean in given logs
+    start_log     the log in which a replica continues after a GTID set or position
     continuity    gaps between the given logs, and between them and what a consumer has
     gtid_history  the GTIDs of an archive, compared with those that the heads of later logs list
     growing_log   follows a log that grows, over rotation, purge and RESET

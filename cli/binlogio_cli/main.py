@@ -70,6 +70,7 @@ COMMANDS: Final = {
     "repair": "Make readable logs from damaged ones, and report what is lost.",
     "replay": "Apply binary logs to SQLite, MySQL or MariaDB (point-in-time recovery).",
     "schema": "Write the definitions of the tables in logs, or of a server's information_schema, as JSON.",
+    "serve": "Serve logs as a source of replication, for replicas and tools that read from a server.",
     "sql": "Answer an SQL query over row changes, or over rows as they were at a moment.",
     "stats": "Show statistics of logs: tables, transactions, time.",
     "undo": "Reverse row changes (flashback), as SQL or as a binary log.",

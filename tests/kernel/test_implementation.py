@@ -91,6 +91,7 @@ COMMANDS: Final = {
     "replay": ("replay", "--to", "sqlite:///{}/db", "{log}"),
     "schema": ("schema", "-o", "{}/schema.json", "{log}"),
     "a catalogue of definitions": ("schema", "--save", "{}/catalogue", "{log}"),
+    "serve": ("serve", "--socket", "{}/socket", "{log}"),
     "stats": ("stats", "-o", "{}/stats", "{log}"),
     "undo": ("undo", "-o", "{}/undo.sql", "{log}"),
     "verify": ("verify", "{log}"),

@@ -13,14 +13,14 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = tuple(
     path
-    for folder in ("binlogio", "cli", "spark_datasource")
+    for folder in ("binlogio", "binlog_server", "cli", "spark_datasource")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in (".py", ".pyi", ".pxd", ".pxi", ".pyx")
 )
 MOST_LINES: Final = {
-    "_kernel": 21_215, "archive": 11_990, "arrow": 1_100, "binlogio": 2_880, "cli": 11_170, "columnar": 6_570,
-    "events": 3_500, "format": 1_780, "gtid": 900, "replay": 13_110, "rows": 1_470, "schema": 8_670,
-    "selection": 1_420, "series": 1_900, "spark_datasource": 4_900, "storage": 3_450, "values": 3_900,
+    "_kernel": 21_260, "archive": 12_010, "arrow": 1_100, "binlog_server": 1_790, "binlogio": 2_890, "cli": 11_310,
+    "columnar": 6_580, "events": 3_500, "format": 1_780, "gtid": 900, "replay": 13_110, "rows": 1_470, "schema": 8_670,
+    "selection": 1_430, "series": 1_960, "spark_datasource": 4_900, "storage": 3_450, "values": 3_900,
     "writer": 13_580,
 }  # fmt: skip
 SLACK: Final = 400  # lines that a package may be below its number

@@ -85,6 +85,7 @@ def test_commands_without_a_position_refuse_or_end_with_1(fault: str, server: st
         ("undo", "-q", "-o", tmp_path / "to"),
         ("export", "-q", "--latest", "--to", tmp_path / "to"),
         ("sql", "-q", "-o", tmp_path / "to", "SELECT 1"),
+        ("serve", "-q", "--socket", tmp_path / "to"),
     ]
     showing: list[tuple[object, ...]] = [
         ("dump", "-q", "-o", tmp_path / "text"),

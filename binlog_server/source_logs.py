@@ -1,0 +1,398 @@
+"""The served logs: which there are now, their identity as of a server, and where a client begins.
+
+The list is read again when a directory, an index file or the last log has changed. Clients that wait for more events
+are woken by one thread, which runs only while one waits: an idle client costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+
+from binlog_server.packets import ServerError
+from binlogio.archive.copied_gtids import gtid_of
+from binlogio.archive.event_batches import BEGINS, LogEvents
+from binlogio.archive.logged_gtids import logged_gtids
+from binlogio.constants import BINLOG_MAGIC
+from binlogio.errors import BinlogError, ConditionError, MissingLogs
+from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, Tag, Tsid, Uuid
+from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
+from binlogio.selection.event_filter import HIGHEST, has_gtid
+from binlogio.selection.selection import Selection
+from binlogio.series import check_series, known_heads
+from binlogio.series.positions import LogPlace, places_of
+from binlogio.series.start_log import start_log
+from binlogio.storage.index_file import log_name
+from binlogio.storage.log_index import LogIndex
+from binlogio.storage.log_storage import LocalStorage
+from binlogio.storage.sources import find_logs
+from binlogio.writer.log.server_identity import ServerIdentity, stored_identity
+
+if TYPE_CHECKING:
+    from binlogio.gtid.sets import Interval
+    from binlogio.selection.event_filter import Gtids
+    from binlogio.series.gtid_history import GtidSource
+    from binlogio.series.log_head import LogHead
+    from binlogio.storage.keyring import Keyring
+    from binlogio.storage.log_file import LogFile
+
+_POLL_S: Final = 0.1
+_POLL_REMOTE_S: Final = 5.0
+FIRST: Final = len(BINLOG_MAGIC)
+_Before = TypeVar("_Before", GtidSet, dict[tuple[int, int], MariadbGtid])
+_NAMESPACE: Final = uuid.UUID("6b1f3f39-4d0a-5e3a-9d5e-0f6f7b0a4a11")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What is served and how it is read.
+
+    Args:
+        selection: the GTIDs, servers and times to serve; its `stop` and `stop_time` end the logs.
+        until: the logs end before the first group with one of these GTIDs.
+        ignore_missing_logs: serve although logs are missing between others.
+    """
+
+    selection: Selection = field(default_factory=Selection)
+    until: Gtids | None = None
+    ignore_missing_logs: bool = False
+    read: ReadOptions = DEFAULT_READ_OPTIONS
+    keyring: Keyring | None = None
+
+
+class SourceLogs:
+    """The logs of some sources, which may grow and be purged. Its methods may be called by several threads.
+
+    Raises:
+        MissingLogs: a log is missing between others, or the last one has no head.
+        PositionError: the end is in none of the logs.
+        ConditionError: the same, or the logs are of several servers.
+        OSError, BinlogError: a source cannot be read.
+    """
+
+    def __init__(self, sources: Sequence[str], options: ServeOptions) -> None:
+        self.options: Final = options
+        self._sources = tuple(sources)
+        self._is_remote = any("://" in one for one in sources)
+        self._lock = threading.Lock()
+        self._waiting: set[socket.socket] = set()
+        self._watches = False
+        self._seen: object = None
+        self._gtids: tuple[object, dict[GtidSource, list[Interval]]] = (None, {})
+        self._stop: tuple[str, int] | None = None
+        self._now: list[tuple[LogFile, LogHead | None]] = []
+        self._list()
+        self._stop = self._find_stop()
+        self._seen = None
+        self._list()
+        log, last = self._now[-1]
+        if last is None:
+            LogEvents(log, options.read, options.keyring).close()  # says what is wrong with it
+            raise MissingLogs("the log has no head that can be read", file=log.name, hint="`binlogio verify` says why")
+        series = {
+            (served_name(one.name).rpartition(".")[0], head is not None and head.context.is_mariadb)
+            for one, head in self._now
+        }
+        if len(series) > 1:
+            raise ConditionError(
+                "logs of several servers are no source", found=", ".join(sorted(one for one, _ in series))
+            )
+        self.is_mariadb: Final = last.context.is_mariadb
+        self.version: Final[str] = last.context.server_version
+        self.has_checksum: Final = last.context.has_checksum
+        identity = self._identity(log)
+        self.server_id: Final = identity.server_id or last.server_id or 1
+        made = uuid.uuid5(_NAMESPACE, f"{log_name(log.name).rpartition('.')[0]} {self.server_id}")
+        self.server_uuid: Final = str(identity.server_uuid or made)
+
+    def _identity(self, log: LogFile) -> ServerIdentity:
+        folder, name = os.path.split(log.name)
+        if log.filesystem is None and log.stream is None:
+            with suppress(BinlogError, OSError):
+                storage = LocalStorage(Path(folder or "."))
+                index = LogIndex(log_name(name).rpartition(".")[0], storage)
+                return stored_identity(storage, index, is_mariadb=False)
+        return ServerIdentity()
+
+    def _find_stop(self) -> tuple[str, int] | None:
+        """Return the log and the offset at which the logs end for clients; None: they have no such end."""
+        logs = [log for log, _ in self._now]
+        stop = places_of(self.options.selection, logs)[1]
+        if self.options.until is not None:
+            found = first_group(logs, self.options.until, self.options.keyring)
+            stop = found if stop is None else min(stop, found)
+        return None if stop is None else (logs[stop.number].name, stop.offset)
+
+    # ------------------------------------------------------------------------------------------------------ the list
+
+    def _state(self, *, with_last: bool = True) -> object:
+        """Return what changes when a log appears or, `with_last`, grows."""
+        last = [log.name for log, _ in self._now[-1:]]
+        found: list[object] = []
+        for name in (*self._sources, *(str(Path(one).parent) for one in last), *(last if with_last else ())):
+            try:
+                state = Path(name).stat()
+                found.append((state.st_ino, state.st_mtime_ns, state.st_size))
+            except OSError:
+                found.append(None)
+        return found
+
+    def _list(self) -> None:
+        """Read the list of the logs again, if it may have changed."""
+        seen = self._state(with_last=False)
+        if seen == self._seen and not self._is_remote:
+            return
+        options = self.options
+        logs = find_logs(self._sources, missing_ok=bool(self._now))
+        names = [log.name for log in logs]
+        if self._stop is not None and self._stop[0] in names:
+            logs = logs[: names.index(self._stop[0]) + 1]
+        known = {log.name: head for log, head in self._now[:-1]}  # the last head changes at its end
+        new = [log for log in logs if known.get(log.name) is None]
+        known.update(zip((log.name for log in new), known_heads(new, options.keyring), strict=True))
+        heads = [known[log.name] for log in logs]
+        is_begun = True
+        if self._now and len(logs) > 1 and _is_begun(heads[-2]) > _is_begun(heads[-1]):  # just created
+            logs, heads, is_begun = logs[:-1], heads[:-1], False
+        if [log.name for log in logs] != [log.name for log, _ in self._now]:
+            check_series(logs, options.keyring, heads=heads, ignore_missing_logs=options.ignore_missing_logs)
+        self._now = list(zip(logs, heads, strict=True))
+        self._seen = seen if is_begun else None
+
+    def current(self) -> list[tuple[LogFile, LogHead | None]]:
+        """Return the logs that exist now, and their heads."""
+        with self._lock:
+            self._list()
+            return self._now
+
+    def head_of(self, name: str) -> LogHead | None:
+        """Return the head of a log; None: it cannot be read, or the log is not there."""
+        return next((head for log, head in self._now if log.name == name), None)
+
+    def stop_in(self, name: str) -> int | None:
+        """Return the offset at which a log ends for clients; None: at its end."""
+        return self._stop[1] if self._stop is not None and self._stop[0] == name else None
+
+    def after(self, log: LogFile) -> LogFile | None:
+        """Return the log after a log; None: there is none yet.
+
+        Raises:
+            MissingLogs: the log is not there any more.
+        """
+        logs = iter([log for log, _ in self.current()])
+        if not any(one.name == log.name for one in logs):
+            raise MissingLogs("the log was purged while it was served", file=log.name)
+        return next(logs, None)
+
+    # ------------------------------------------------------------------------------------------------------ changes
+
+    def wait_on(self, wake: socket.socket) -> None:
+        """Write a byte into a socket at the next change."""
+        with self._lock:
+            self._waiting.add(wake)
+            if not self._watches:
+                self._watches = True
+                threading.Thread(target=self._watch, args=(self._state(),), daemon=True).start()
+
+    def forget(self, wake: socket.socket) -> None:
+        """Do not wake this socket any more."""
+        with self._lock:
+            self._waiting.discard(wake)
+
+    def _watch(self, seen: object) -> None:
+        while True:
+            time.sleep(_POLL_REMOTE_S if self._is_remote else _POLL_S)
+            state = self._state()
+            with self._lock:
+                if state != seen or self._is_remote:
+                    seen = state
+                    for one in self._waiting:
+                        with suppress(OSError):
+                            one.send(b"!")
+                    self._waiting.clear()
+                elif not self._waiting:
+                    self._watches = False
+                    return
+
+    # ----------------------------------------------------------------------------------------------------- the start
+
+    def at(self, name: str, offset: int) -> tuple[LogFile, int]:
+        """Return the start at a file and an offset.
+
+        Raises:
+            ServerError: 1236, as the server answers.
+        """
+        log = next((one for one, _ in self.current() if not name or served_name(one.name) == name), None)
+        if log is None:
+            raise fatal("Could not find first log file name in binary log index file")
+        if offset < FIRST:
+            self.refuse_position(log, offset)
+        return log, offset
+
+    def refuse_position(self, log: LogFile, offset: int, reason: str = "") -> None:
+        """Refuse an offset at which no event starts.
+
+        Raises:
+            ServerError: always.
+        """
+        who = "master" if self.is_mariadb else "source"
+        what = f"impossible position {offset}" + (f": {reason}" if reason else "")
+        if not self.is_mariadb and not FIRST <= offset <= self.end_of(log):
+            what = "position < 4" if offset < FIRST else "position > file size"
+        raise fatal(f"Client requested {who} to start replication from {what}")
+
+    def after_gtids(self, known: GtidSet) -> tuple[LogFile, int]:
+        """Return the start for a client of MySQL that has these transactions.
+
+        Raises:
+            ServerError: 1236, as the server answers.
+        """
+        now = self.current()
+        number = start_log([head for _, head in now], known)
+        if number is None:
+            raise fatal(
+                "Cannot replicate because the source purged required binary logs. Replicate the missing transactions "
+                "from elsewhere, or provision a new replica from backup. Consider increasing the source's binary log "
+                f"expiration period. The GTID set sent by the replica is '{flat(known)}', and the missing "
+                f"transactions are '{flat(self.purged().difference(known))}'"
+            )
+        own = GtidSet.from_intervals(one for one in known if one[0].uuid == Uuid.parse(self.server_uuid))
+        if not own.issubset(self.executed()):
+            raise fatal(
+                "Replica has more GTIDs than the source has, using the source's SERVER_UUID. This may indicate that "
+                f"the last binary log file was truncated or lost. They are '{flat(own.difference(self.executed()))}'"
+            )
+        return now[number][0], FIRST
+
+    def after_position(self, known: MariadbGtidPosition) -> tuple[LogFile, int]:
+        """Return the start for a client of MariaDB that has the transactions up to a position.
+
+        Raises:
+            ServerError: 1236, as the server answers.
+        """
+        now = self.current()
+        state = self.state()
+        for gtid in known:
+            numbers = {
+                server: last.sequence_number for (domain, server), last in state.items() if domain == gtid.domain_id
+            }
+            if numbers and numbers.get(gtid.server_id, 0) < gtid.sequence_number:
+                more = ""
+                if max(numbers.values()) > gtid.sequence_number:
+                    more = (
+                        ". Since the master's binlog contains GTIDs with higher sequence numbers, it probably means "
+                        "that the slave has diverged due to executing extra erroneous transactions"
+                    )
+                what = f"GTID {gtid}, which is not in the master's binlog{more}"
+                raise fatal(f"Error: connecting slave requested to start from {what}")
+        number = start_log([head for _, head in now], known)
+        if number is None:
+            raise fatal(
+                "Could not find GTID state requested by slave in any binlog files. Probably the slave state is too old "
+                "and required binlog files have been purged."
+            )
+        return now[number][0], FIRST
+
+    # ----------------------------------------------------------------------------------------------------- the state
+
+    def purged(self) -> GtidSet:
+        """Return the transactions before the first log (MySQL)."""
+        return self._before(self._now[0][0], GtidSet())
+
+    def executed(self) -> GtidSet:
+        """Return the transactions up to the end of the last log (MySQL)."""
+        log, logged = self._logged()
+        runs = [
+            (Tsid(Uuid(source[0]), Tag(str(source[1]))), run)
+            for source, intervals in logged.items()
+            if isinstance(source[0], bytes)
+            for run in intervals
+        ]
+        return GtidSet.from_intervals(runs).union(self._before(log, GtidSet()))
+
+    def state(self) -> dict[tuple[int, int], MariadbGtid]:
+        """Return the last GTID of each domain and server (MariaDB)."""
+        log, logged = self._logged()
+        found: dict[tuple[int, int], MariadbGtid] = dict(self._before(log, {}))
+        for source, intervals in logged.items():
+            if isinstance(source[0], int) and isinstance(source[1], int):
+                found[source[0], source[1]] = MariadbGtid(source[0], source[1], intervals[-1].end - 1)
+        return found
+
+    def binlog_position(self) -> str:
+        """Return the last GTID of each domain (MariaDB), as @@gtid_binlog_pos."""
+        latest = {gtid.domain_id: gtid for gtid in sorted(self.state().values(), key=lambda one: one.sequence_number)}
+        return ",".join(str(latest[domain_id]) for domain_id in sorted(latest))
+
+    @property
+    def has_gtids(self) -> bool:
+        """Whether the transactions have GTIDs, as far as the heads show it (MySQL)."""
+        return any(head is not None and bool(head.first_gtid or head.gtids_before()) for _, head in self._now)
+
+    def end_of(self, log: LogFile) -> int:
+        """Return the offset in bytes at which a log ends for clients."""
+        if (stop := self.stop_in(log.name)) is not None:
+            return stop
+        with suppress(OSError):
+            return Path(log.name).stat().st_size
+        return log.size or 0
+
+    def _before(self, log: LogFile, default: _Before) -> _Before:
+        head = self.head_of(log.name)
+        before = None if head is None else head.gtids_before()
+        return before if isinstance(before, type(default)) else default
+
+    def _logged(self) -> tuple[LogFile, dict[GtidSource, list[Interval]]]:
+        """Return the last log and its GTIDs."""
+        last = self._now[-1][0]
+        state = self._state()
+        if self._gtids[0] != state:
+            stop = self.stop_in(last.name)
+            self._gtids = (state, logged_gtids(last, self.options.keyring, HIGHEST if stop is None else stop))
+        return last, self._gtids[1]
+
+
+def _is_begun(head: LogHead | None) -> int:
+    """Return 2 for a head that lists GTIDs, 1 for another one, 0 for none."""
+    return 0 if head is None else 1 + (head.gtid_frame is not None)
+
+
+def first_group(logs: Sequence[LogFile], gtids: Gtids, keyring: Keyring | None = None) -> LogPlace:
+    """Return the place of the first group that has one of these GTIDs.
+
+    Raises:
+        ConditionError: no log has one.
+        BinlogError: a log is damaged.
+    """
+    for number, log in enumerate(logs):
+        with closing(LogEvents(log, keyring=keyring)) as events:
+            for batch in events.batches():
+                for begin in np.flatnonzero(batch.edges & BEGINS).tolist():
+                    if has_gtid(gtids, gtid_of(batch.event(begin), events.context)):
+                        return LogPlace(number, batch.offset + int(batch.starts[begin]))
+    raise ConditionError("no event group of the logs has such a GTID", found=flat(gtids))
+
+
+def fatal(message: str) -> ServerError:
+    """Return error 1236, which stops a replica."""
+    return ServerError(1236, "HY000", message)
+
+
+def served_name(name: str) -> str:
+    """Return the name by which clients know a log."""
+    return os.path.basename(log_name(name))  # noqa: PTH119 - or a URI
+
+
+def flat(gtids: object) -> str:
+    """Return GTIDs as text in one line."""
+    return str(gtids).replace("\n", "")

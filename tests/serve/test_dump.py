@@ -1,0 +1,335 @@
+"""What a client gets: the events of the logs, from where it begins, with those that are added meanwhile."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import pymysql
+import pytest
+
+from binlog_server.server import BinlogServer
+from binlog_server.source_logs import ServeOptions, SourceLogs
+from binlogio.constants import EventType
+from binlogio.errors import ConditionError, MissingLogs
+from binlogio.gtid import GtidSet
+from binlogio.options import Position, ServerVariables
+from binlogio.selection.selection import Selection
+from binlogio.storage import load_keyring
+from binlogio.writer import BinlogWriter
+from corpus import FIXTURES, MARIADB, MARIADB118, MYSQL, CorpusFile, files
+from dump_client import ANNOTATED, CHECKSUM, NON_BLOCKING, DumpClient, of_log
+from dump_client import MARIADB as CAPABLE
+from logs import log, query, raw_events
+from written_logs import insert
+
+UUID: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+XID: Final = EventType.XID_EVENT
+PLAIN: Final = [
+    file for file in files()
+    if not (file.damaged or file.encrypted or file.path.suffix == ".zst" or "legacy" in file.id or "5.0" in file.id)
+    and file.path.suffix[1:].isdigit() and file.root == FIXTURES and not file.id.startswith("demo")
+]  # fmt: skip
+
+
+@contextmanager
+def serving(*logs: Path, **options: Any) -> Iterator[BinlogServer]:
+    with BinlogServer(SourceLogs([str(one) for one in logs], ServeOptions(**options))) as server:
+        yield server
+
+
+def client(server: BinlogServer, *statements: str) -> DumpClient:
+    more = (CAPABLE,) if server.logs.is_mariadb else ()
+    return DumpClient(server.port, CHECKSUM, *more, *statements)
+
+
+def stored(path: Path) -> list[bytes]:
+    """Return the events of a file as a server sends them: without the flag of a log in use."""
+    first, *others = [event for _, event in raw_events(path.read_bytes())]
+    return [first[:17] + bytes([first[17] & ~1]) + first[18:], *others]
+
+
+@pytest.mark.parametrize("file", PLAIN, ids=lambda file: file.id)
+def test_dump_of_a_log_has_its_events(file: CorpusFile) -> None:
+    """The artificial ROTATE comes first; the packets of a large dump are numbered correctly, or PyMySQL fails."""
+    with serving(file.path) as server:
+        events = list(client(server).by_position(file.path.name))
+
+    assert events[0][19:].removesuffix(events[0][-4:])[8:].startswith(b"binlog.0")
+    assert of_log(events[1:]) == [event for event in stored(file.path) if not event[17] & 0x20]
+
+
+@pytest.mark.parametrize("folder", [MYSQL / "encrypted", MARIADB / "encrypted"], ids=["mysql", "mariadb"])
+def test_encrypted_logs_are_served_plain(folder: Path) -> None:
+    keys = load_keyring(str(folder / ("keyring" if folder.is_relative_to(MYSQL) else "keys.txt")))
+    with serving(folder / "binlog.000001", keyring=keys) as server:
+        events = of_log(list(client(server).by_position("binlog.000001")))
+
+    plain = [
+        event for event in stored(folder / "binlog.000001.decrypted") if event[4] != EventType.START_ENCRYPTION_EVENT
+    ]
+    assert [event[19:-4] for event in events[1:]] == [event[19:-4] for event in plain[1:]]
+
+
+def test_compressed_log_is_served_plain_from_any_event(tmp_path: Path) -> None:
+    log = MYSQL / "rotated" / "binlog.000001"
+    (tmp_path / "binlog.000001.gz").write_bytes(gzip.compress(log.read_bytes()))
+    offsets = [offset for offset, _ in raw_events(log.read_bytes())]
+    with serving(tmp_path) as server:
+        events = list(client(server).by_position("binlog.000001", offsets[5]))
+
+    assert of_log(events)[1:] == stored(log)[5:]
+    assert of_log(events)[0][13:17] == bytes(4)  # the position of a format description that is not read there
+
+
+def test_events_above_16_mib_continue_in_more_packets(tmp_path: Path) -> None:
+    """Also those whose size is a multiple of the largest packet."""
+    texts = ["x" * size for size in (1, (1 << 24) - 100, (1 << 24) + 5, 2 * ((1 << 24) - 1) - 1 - 19 - 13 - 2 - 4, 7)]
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(log(*(query(text) for text in texts)))
+    with serving(path) as server:
+        events = list(client(server).by_position(path.name))
+
+    assert of_log(events) == stored(path)
+
+
+@contextmanager
+def written(folder: Path, **variables: Any) -> Iterator[tuple[BinlogWriter, Any]]:
+    settings = ServerVariables(server_version="9.7.4", server_uuid=UUID, **variables)
+    with BinlogWriter(str(folder / "binlog"), variables=settings) as logs, logs.session("shop") as session:
+        yield logs, lambda key: session.execute(insert(key))
+
+
+def until(events: Iterator[bytes], count: int) -> list[bytes]:
+    """Return the next events up to the XID of the transaction with this number."""
+    found: list[bytes] = []
+    while sum(event[4] == XID for event in found) < count:
+        found.append(next(events))
+    return found
+
+
+def test_client_gets_what_is_written_while_it_waits(tmp_path: Path) -> None:
+    """Over rotations too; the file with the next number follows."""
+    with written(tmp_path) as (logs, add):
+        add(1)
+        with serving(tmp_path) as server:
+            events = client(server).by_gtids(GtidSet(), flags=0)
+            found = until(events, 1)
+            for key in range(2, 40):
+                if key % 10 == 0:
+                    logs.rotate()
+                add(key)
+                found += until(events, 1)
+
+    expected = [event for path in sorted(tmp_path.glob("binlog.0*")) for event in stored(path)]
+    assert of_log(found) == expected[: len(of_log(found))]
+    assert sum(event[4] == XID for event in found) == 39
+
+
+def test_waiting_client_gets_heartbeats(tmp_path: Path) -> None:
+    with written(tmp_path) as (_, add):
+        add(1)
+        with serving(tmp_path) as server:
+            events = client(server, "SET @source_heartbeat_period = 20000000").by_position("", flags=0)
+            until(events, 1)
+            beats = list(islice(events, 3))
+            size = (tmp_path / "binlog.000001").stat().st_size
+
+    assert {(event[4], int.from_bytes(event[13:17], "little"), event[19:-4]) for event in beats} == {
+        (27, size, b"binlog.000001")
+    }
+
+
+def gtids_of(events: list[bytes]) -> list[int]:
+    """Return the numbers of the GTIDs."""
+    at = {33: slice(19 + 17, 19 + 25), 162: slice(19, 27)}
+    return [int.from_bytes(event[at[event[4]]], "little") for event in events if event[4] in at]
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Return a folder of logs with transactions 1 to 30, five in each."""
+    with written(tmp_path) as (logs, add):
+        for key in range(1, 31):
+            add(key)
+            if key % 5 == 0:
+                logs.rotate()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ("", range(1, 31)),
+        ("1-12", range(13, 31)),
+        ("1-30", ()),
+        ("2-3:7:11-20", (1, 4, 5, 6, 8, 9, 10, *range(21, 31))),
+    ],
+)
+def test_mysql_client_gets_the_transactions_that_it_does_not_have(many: Path, known: str, expected: Any) -> None:
+    with serving(many) as server:
+        events = list(client(server).by_gtids(GtidSet.parse(f"{UUID}:{known}") if known else GtidSet()))
+
+    assert gtids_of(events) == [*expected]
+
+
+def test_transactions_of_another_client_do_not_matter(many: Path) -> None:
+    others = GtidSet.parse(f"4e11fa47-71ca-11e1-9e33-c80aa9429562:1-50,{UUID}:1-28")
+    with serving(many) as server:
+        assert gtids_of(list(client(server).by_gtids(others))) == [29, 30]
+
+
+def test_purged_transactions_and_unknown_ones_of_the_source_are_errors(many: Path) -> None:
+    for name in ("binlog.000001", "binlog.000002"):
+        (many / name).unlink()
+    with serving(many) as server:
+        ask = client(server)
+        with pytest.raises(pymysql.err.MySQLError, match=rf"purged required.*missing transactions are '{UUID}:3:6-10'"):
+            list(ask.by_gtids(GtidSet.parse(f"{UUID}:1-2:4-5")))
+        with pytest.raises(pymysql.err.MySQLError, match="Replica has more GTIDs than the source"):
+            list(ask.by_gtids(GtidSet.parse(f"{UUID}:1-31")))
+        assert gtids_of(list(ask.by_gtids(GtidSet.parse(f"{UUID}:1-10")))) == [*range(11, 31)]
+
+
+@pytest.mark.parametrize(
+    ("file", "position", "expected"),
+    [
+        ("binlog.000099", 4, "Could not find first log file name in binary log index file"),
+        ("binlog.000002", 3, "position < 4"),
+        ("binlog.000002", 1 << 30, "position > file size"),
+        ("binlog.000002", 130, "impossible position 130.*not the start of an event"),
+    ],
+)
+def test_place_that_is_not_in_the_logs_is_an_error(many: Path, file: str, position: int, expected: str) -> None:
+    with serving(many) as server, pytest.raises(pymysql.err.MySQLError, match=expected) as caught:
+        list(client(server).by_position(file, position))
+
+    assert caught.value.args[0] == 1236
+
+
+def test_client_that_does_not_know_checksums_is_refused(many: Path) -> None:
+    with serving(many) as server, pytest.raises(pymysql.err.MySQLError, match="can not handle replication events"):
+        list(DumpClient(server.port).by_position(""))
+
+
+# ------------------------------------------------------------------------------------------------------------- MariaDB
+
+
+def mariadb_gtids(events: list[bytes]) -> list[str]:
+    places = (slice(27, 31), slice(5, 9), slice(19, 27))
+    found = [[int.from_bytes(event[at], "little") for at in places] for event in events if event[4] == 162]
+    return ["-".join(map(str, one)) for one in found]
+
+
+@pytest.mark.parametrize("folder", [MARIADB / "gtid", MARIADB118 / "gtid"], ids=["10.11", "11.8"])
+def test_mariadb_client_continues_after_its_gtid_in_each_domain(folder: Path) -> None:
+    """A domain that it does not name is sent from the start."""
+    paths = sorted(folder.glob("binlog.0*[0-9]"))
+    gtids = [gtid for path in paths for gtid in mariadb_gtids(stored(path))]
+    with serving(*paths) as server:
+        for number, gtid in enumerate(gtids):
+            domain, _, _ = gtid.split("-")
+            expected = [one for at, one in enumerate(gtids) if at > number or not one.startswith(f"{domain}-")]
+            events = list(client(server, f"SET @slave_connect_state = '{gtid}'").by_position(""))
+
+            assert [one.split("-")[2] for one in expected] == [str(one) for one in gtids_of(events)]
+
+
+def test_mariadb_client_without_the_capability_or_beyond_the_logs_is_refused() -> None:
+    folder = MARIADB / "gtid"
+    with serving(folder) as server:
+        with pytest.raises(pymysql.err.MySQLError, match="SET @mariadb_slave_capability=4"):
+            list(DumpClient(server.port, CHECKSUM).by_position(""))
+        with pytest.raises(pymysql.err.MySQLError, match="GTID 0-1-99999, which is not in the master's binlog"):
+            list(client(server, "SET @slave_connect_state = '0-1-99999'").by_position(""))
+        with pytest.raises(pymysql.err.MySQLError, match="--until"):
+            list(client(server, "SET @slave_connect_state = ''", "SET @slave_until_gtid = '0-1-1'").by_position(""))
+
+
+def test_annotations_are_sent_to_clients_that_ask_for_them() -> None:
+    path = MARIADB / "annotate_rows" / "binlog.000001"
+    with serving(path) as server:
+        codes = [
+            [event[4] for event in client(server).by_position("", flags=flags)]
+            for flags in (NON_BLOCKING, NON_BLOCKING | ANNOTATED)
+        ]
+
+    assert codes[0] == [code for code in codes[1] if code != EventType.ANNOTATE_ROWS_EVENT]
+    assert EventType.ANNOTATE_ROWS_EVENT in codes[1]
+
+
+# ----------------------------------------------------------------------------------------------------- ends and choices
+
+
+def numbers(folder: Path, **options: Any) -> list[int]:
+    with serving(folder, **options) as server:
+        return gtids_of(list(client(server).by_gtids(GtidSet())))
+
+
+def test_logs_end_before_a_transaction_a_position_or_a_time(many: Path) -> None:
+    starts = [offset for offset, event in raw_events((many / "binlog.000003").read_bytes()) if event[4] == 33]
+
+    assert numbers(many, until=GtidSet.parse(f"{UUID}:13-99")) == [*range(1, 13)]
+    assert numbers(many, selection=Selection(stop=Position("binlog.000003", starts[2]))) == [*range(1, 13)]
+    assert numbers(many, selection=Selection(stop_time=1)) == []
+    assert numbers(many, selection=Selection(stop_time=1 << 31)) == [*range(1, 31)]
+
+
+def test_state_of_logs_with_an_end_is_that_of_the_end(many: Path) -> None:
+    with serving(many, until=GtidSet.parse(f"{UUID}:13")) as server:
+        ask = client(server)
+
+        assert ask.query("SELECT @@GLOBAL.gtid_executed") == [(f"{UUID}:1-12",)]
+        assert ask.query("SHOW BINARY LOG STATUS")[0][0] == "binlog.000003"
+        with pytest.raises(pymysql.err.MySQLError, match="Replica has more GTIDs"):
+            list(ask.by_gtids(GtidSet.parse(f"{UUID}:1-20")))
+        with pytest.raises(pymysql.err.MySQLError, match="Could not find first log"):
+            list(ask.by_position("binlog.000004"))
+
+
+def test_selected_groups_are_sent_whole(many: Path) -> None:
+    wanted = Selection(exclude_gtids=GtidSet.parse(f"{UUID}:3-29"))
+
+    assert numbers(many, selection=wanted) == [1, 2, 30]
+
+
+def test_end_that_is_not_in_the_logs_is_refused(many: Path) -> None:
+    with pytest.raises(ConditionError, match="no event group of the logs has such a GTID"):
+        SourceLogs([str(many)], ServeOptions(until=GtidSet.parse(f"{UUID}:99")))
+
+
+def test_missing_log_and_logs_of_two_servers_are_refused(many: Path, tmp_path: Path) -> None:
+    (many / "binlog.000003").unlink()
+    with pytest.raises(MissingLogs):
+        SourceLogs([str(many)], ServeOptions())
+    with pytest.raises(ConditionError, match="logs of several servers"):
+        SourceLogs([str(many / "binlog.000001"), str(MARIADB / "gtid")], ServeOptions())
+
+
+def test_damaged_log_ends_the_dump_with_an_error(many: Path) -> None:
+    """The events before the damage were sent."""
+    path = many / "binlog.000002"
+    data = bytearray(path.read_bytes())
+    data[-60] ^= 1
+    path.write_bytes(data)
+    with serving(many) as server:
+        events = client(server).by_position("")
+        found = [next(events) for _ in range(40)]
+        with pytest.raises(pymysql.err.MySQLError, match=r"binlog\.000002.*checksum"):
+            found.extend(events)
+
+    assert gtids_of(found)[-1] in (9, 10)
+
+
+def test_log_that_was_purged_while_it_is_read_is_an_error(many: Path) -> None:
+    with serving(many) as server:
+        events = client(server).by_position("binlog.000006", flags=0)
+        until(events, 5)
+        shutil.rmtree(many)
+        with pytest.raises(pymysql.err.MySQLError, match=r"purged|not there"):
+            list(events)

@@ -1,0 +1,76 @@
+"""The program `binlogio serve` in a process of its own, and replicas of real servers that read from it."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from real_servers import Instance
+
+TIMEOUT_S: Final = 40
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def served(*arguments: str | Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    """Provide a running `binlogio serve`, which is killed at the end."""
+    command = [sys.executable, "-m", "binlogio", "serve", "--port", str(port), *map(str, arguments)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            first = process.stderr.readline()
+            assert f"127.0.0.1:{port}" in first, first + process.stderr.read()
+            yield process
+        finally:
+            process.kill()
+
+
+def start_replica(replica: Instance, port: int, place: str) -> None:
+    """Let a server replicate from a port; `place` has the options of CHANGE REPLICATION SOURCE or CHANGE MASTER."""
+    if replica.vendor.is_mariadb:
+        replica.sql(
+            f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='r', MASTER_PASSWORD='p',"
+            f" MASTER_SSL=0, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, {place}; START SLAVE;"
+        )
+    else:
+        replica.sql(
+            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='r',"
+            f" SOURCE_PASSWORD='p', SOURCE_SSL=0, SOURCE_CONNECT_RETRY=1, SOURCE_HEARTBEAT_PERIOD=1, {place};"
+            " START REPLICA;"
+        )
+
+
+def status(replica: Instance) -> dict[str, str]:
+    """Return SHOW REPLICA STATUS."""
+    text = replica.sql("SHOW SLAVE STATUS" if replica.vendor.is_mariadb else "SHOW REPLICA STATUS", names=True)
+    names, values = (line.split("\t") for line in text.rstrip("\n").split("\n")[:2])
+    return dict(zip(names, values, strict=False))
+
+
+def tables(server: Instance) -> str:
+    return server.sql("CHECKSUM TABLE shop.t, shop.u")
+
+
+def await_tables(replica: Instance, expected: str) -> None:
+    """Wait until a replica has the tables; fail with its error."""
+    end = time.monotonic() + TIMEOUT_S
+    while (found := _tables_of(replica)) != expected:
+        about = {name: value for name, value in status(replica).items() if "Error" in name and value not in ("", "0")}
+        running = [value for name, value in status(replica).items() if name.endswith("SQL_Running")]
+        assert time.monotonic() < end and running == ["Yes"], (found, expected, about, status(replica))  # noqa: PT018
+        time.sleep(0.2)
+
+
+def _tables_of(replica: Instance) -> str:
+    found = replica.sql("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'shop'")
+    return tables(replica) if found.strip() == "2" else ""
