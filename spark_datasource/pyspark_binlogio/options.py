@@ -38,14 +38,16 @@ refused, with the nearest name of the table below.
     pathGlobFilter             read only the files whose name matches; with {a,b}
     recursiveFileLookup        true | false: read the directories below a directory too
     ignoreMissingLogs          true | false: go on if a file does not exist, or if a log is missing between others or
-                               after the last one that a stream has read. Also as Spark's ignoreMissingFiles
+                               after the last one that a stream has read. Also as Spark's ignoreMissingFiles, and as
+                               failOnDataLoss (of Kafka) with the other value
     changedLogs                error (default) | restart: a stream whose checkpoint belongs to other logs (RESET,
                                failover, a restored backup) ends with an error, or restarts at the first existing log
     mode                       FAILFAST (default) | PERMISSIVE | DROPMALFORMED: how damage is handled
     schemaChanges              error (default) | addColumns | rescue | ignore: how a change is handled whose table has
                                other columns than the read (ALTER). error: as damage (`mode`). The others: columns that
                                the table lacks are NULL; those that the read lacks are an error (addColumns: the next
-                               start of the query has them), JSON in the column `_rescued`, or omitted (ignore)
+                               start of the query has them), JSON in the column `_rescued`, or omitted (ignore). Also
+                               as schemaEvolutionMode (of Auto Loader): failOnNewColumns, addNewColumns, rescue, none
     columnNameOfCorruptRecord  the column for the error text with PERMISSIVE; `_corrupt_record`
     maxPartitionBytes          of one task; 128m
     splitMode                  ranges (default) | scan | files: how a file is cut. ranges: by bytes; tasks search for
@@ -395,9 +397,9 @@ def _named(kind: type[Any]) -> dict[str, Callable[[str, str], Any]]:
 
 _READ_OPTIONS: Final = {"path": _path, **_named(BinlogReadOptions)}
 _WRITE_OPTIONS: Final = {"path": _path, **_named(BinlogWriteOptions)}
-_OPTIONS: Final = {**_READ_OPTIONS, **_WRITE_OPTIONS}
+OPTIONS: Final = {**_READ_OPTIONS, **_WRITE_OPTIONS}
 _FIELDS: Final = {
-    name: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name) for name in _OPTIONS if name != "path"
+    name: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name) for name in OPTIONS if name != "path"
 }
 _Options = TypeVar("_Options", BinlogReadOptions, BinlogWriteOptions)
 
@@ -410,8 +412,14 @@ def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
     """
     parsed = {}
     for any_case, value in options.items():
-        name = _known(any_case)
-        parsed[name] = _OPTIONS[name](any_case if any_case.lower() in _ALIASES else name, value)
+        name, words = _ALIASES.get(any_case.lower(), (_known(any_case), {}))
+        if name in parsed:
+            raise BinlogOptionError(f"binlog: option {any_case} is another name of {name}: give one of them")
+        by_us = next((ours for theirs, ours in words.items() if theirs.lower() == value.strip().lower()), None)
+        if words and by_us is None:
+            raise refused(any_case, value, " or ".join(words))
+        is_alias = any_case.lower() in _ALIASES
+        parsed[name] = OPTIONS[name](any_case if is_alias else name, by_us or value)
     _refuse_contradictions(parsed)
     return parsed
 
@@ -458,16 +466,36 @@ def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
         )
 
 
-_ALIASES: Final = {"ignoremissingfiles": "ignoreMissingLogs"}
-"""Names of Spark's own options, in lower case, for those that mean the same."""
+_EVOLUTION: Final = {"addNewColumns": "addColumns", "rescue": "rescue", "failOnNewColumns": "error", "none": "ignore"}
+_ALIASES: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "ignoremissingfiles": ("ignoreMissingLogs", {}),
+    "failondataloss": ("ignoreMissingLogs", {"true": "false", "false": "true"}),
+    "schemaevolutionmode": ("schemaChanges", _EVOLUTION),
+}
+"""Options of other sources of Spark, in lower case, for ours that mean the same: name, and values by theirs."""
 
 
 def _known(name: str) -> str:
-    name = _ALIASES.get(name.lower(), name)
-    for known in _OPTIONS:
+    if name.lower() in _ALIASES:
+        return _ALIASES[name.lower()][0]
+    for known in OPTIONS:
         if known.lower() == name.lower():
             return known
     if name.lower() in _TABLE_PROPERTIES:
         raise BinlogOptionError(f"binlog: {name!r} is a property of a table, not an option: {NO_TABLES}")
-    near = nearest(name, tuple(_OPTIONS))
-    raise BinlogOptionError(f"binlog: unknown option {name!r}; did you mean {near!r}? Options: {', '.join(_OPTIONS)}")
+    near = nearest(name, tuple(OPTIONS))
+    raise BinlogOptionError(f"binlog: unknown option {name!r}; did you mean {near!r}? Options: {', '.join(OPTIONS)}")
+
+
+def markdown() -> str:
+    """Return the options of reads and writes as a Markdown table: what the head of this module says of them."""
+    rows = ["| option | of | meaning |", "|---|---|---|"]
+    kind, text = "reads", (__doc__ or "").partition("table below.\n\n")[2]
+    for block in re.split(r"\n(?=\n|    \S)", text):
+        if block.strip().startswith("The options of a write"):
+            kind = "writes"
+        elif block.startswith("    "):
+            names, meaning = re.split(r"  +", block.strip(), maxsplit=1)
+            shown = ", ".join(f"`{name}`" for name in names.split(", "))
+            rows.append(f"| {shown} | {kind} | {' '.join(meaning.split()).replace('|', '&#124;')} |")
+    return "\n".join(rows) + "\n"

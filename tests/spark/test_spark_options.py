@@ -26,7 +26,7 @@ from binlogio.values.json import JsonDocument
 from corpus import MYSQL
 from pyspark_binlogio import binlogio_session
 from pyspark_binlogio.java import JavaNotFoundError
-from pyspark_binlogio.options import VIEW_NAMES, BinlogOptionError, BinlogReadOptions, nearest
+from pyspark_binlogio.options import OPTIONS, VIEW_NAMES, BinlogOptionError, BinlogReadOptions, markdown, nearest
 from pyspark_binlogio.scan import Piece, Request, given_definitions, request_of
 from pyspark_binlogio.views import VIEWS
 
@@ -48,6 +48,30 @@ def test_options_have_defaults() -> None:
         mode="FAILFAST",
         max_partition_bytes=128 << 20,
     )
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ({"failOnDataLoss": "false"}, {"ignoreMissingLogs": "true"}),
+        ({"failOnDataLoss": "True"}, {}),
+        ({"schemaEvolutionMode": "addNewColumns"}, {"schemaChanges": "addColumns"}),
+        ({"schemaEvolutionMode": "rescue", "table": "a.b"}, {"schemaChanges": "rescue", "table": "a.b"}),
+        ({"schemaEvolutionMode": "FAILONNEWCOLUMNS"}, {"schemaChanges": "error"}),
+        ({"schemaEvolutionMode": "none"}, {"schemaChanges": "ignore"}),
+    ],
+)
+def test_words_of_other_sources_mean_the_same(theirs: dict[str, str], ours: dict[str, str]) -> None:
+    """Those of Kafka and Auto Loader."""
+    assert BinlogReadOptions.parse(theirs) == BinlogReadOptions.parse(ours)
+
+
+def test_the_page_of_options_has_all_of_them() -> None:
+    """It is made of the head of the module, which names each option."""
+    page = (Path(__file__).parents[2] / "docs" / "spark_options.md").read_text("utf-8")
+
+    assert page.endswith(markdown())
+    assert [name for name in OPTIONS if f"`{name}`" not in page] == ["checkpointLocation"]
 
 
 @pytest.mark.parametrize("spell", [str, str.lower, str.upper])
@@ -107,6 +131,9 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
             {"startingTimestamp": "2026-11-23 03:36:00", "endingTimestamp": "2026-11-23 03:35:00"},
             "endingTimestamp is before startingTimestamp",
         ),
+        ({"failOnDataLoss": "1"}, "option failOnDataLoss: expected true or false, found '1'"),
+        ({"failOnDataLoss": "false", "ignoreMissingLogs": "true"}, "is another name of ignoreMissingLogs"),
+        ({"schemaEvolutionMode": "addColumns"}, "expected addNewColumns or rescue or failOnNewColumns or none"),
         ({"ignoreMissingFiles": "1"}, "option ignoreMissingFiles: expected true or false, found '1'"),
         ({"path": " "}, "option path: expected a value, found ' '"),
         ({"paths": "/a"}, "option paths: expected a JSON array of paths, as load([...]) gives, found '/a'"),
