@@ -40,6 +40,7 @@ NOT_RUN: Final = {
     "CONTRIBUTING.md": 2,
     "docs/command_line.md": 1,
     "docs/export.md": 1,
+    "docs/serve.md": 1,
     "docs/spark_clusters.md": 2,
     "docs/undo.md": 1,
     "docs/recipes/columns_without_names.md": 2,

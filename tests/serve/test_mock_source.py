@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import pymysql
 import pytest
-from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.row_event import WriteRowsEvent
 
 from binlog_server.testing import mock_source
 from binlogio.gtid import GtidSet
@@ -18,6 +16,7 @@ from binlogio.writer import BinlogWriter
 from dump_client import CHECKSUM, DumpClient, of_log
 from written_logs import insert
 
+replication: Any = pytest.importorskip("pymysqlreplication")
 UUID: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
@@ -37,11 +36,11 @@ def test_python_mysql_replication_reads_rows_while_they_are_written(
 ) -> None:
     with mock_source(tmp_path) as source:
         settings = {"host": "127.0.0.1", "port": source.port, "user": "root", "password": ""}
-        stream: Any = BinLogStreamReader(
+        stream: Any = replication.BinLogStreamReader(
             connection_settings=settings,
             server_id=7,
             blocking=True,
-            only_events=[WriteRowsEvent],
+            only_events=[replication.row_event.WriteRowsEvent],
             resume_stream=True,
             log_file="binlog.000001",
             log_pos=4,
