@@ -117,7 +117,7 @@ class BinlogServer:
         self.options: Final = options or ListenOptions()
         if not self.options.is_local and (self.options.accounts is None or self.options.tls is None):
             raise ValueError(f"other machines can reach {self.options.host}: accounts and TLS are necessary")
-        self.report: Final = report
+        self._report = report
         self._listener = self._listen()
         self._sessions: set[_Session] = set()
         self._lock = threading.Lock()
@@ -184,7 +184,7 @@ class BinlogServer:
                     return
                 time.sleep(0.01)  # too many open files
                 continue
-            session = _Session(self, connection, number)
+            session = _Session(self.logs, self.options, self._report, connection, number)
             with self._lock:
                 is_full = len(self._sessions) >= self.options.most_clients
                 if not is_full:
@@ -210,11 +210,18 @@ class BinlogServer:
 class _Session:
     """One connection."""
 
-    def __init__(self, server: BinlogServer, connection: socket.socket, number: int) -> None:
-        self._options, self._logs, self._report = server.options, server.logs, server.report
+    def __init__(
+        self,
+        logs: SourceLogs,
+        options: ListenOptions,
+        report: Callable[[str], object],
+        connection: socket.socket,
+        number: int,
+    ) -> None:
+        self._options, self._logs, self._report = options, logs, report
         self._number = number
-        self.packets = PacketStream(connection, server.options.send)
-        self._is_safe = server.options.socket_path is not None
+        self.packets = PacketStream(connection, options.send)
+        self._is_safe = connection.family == socket.AF_UNIX
         self._name = ""
         self._statements = Statements(self._variables, self._status, number)
 
@@ -226,7 +233,7 @@ class _Session:
         """Serve the client until it goes; return why it ended."""
         packets, options = self.packets, self._options
         try:
-            if options.socket_path is None:
+            if packets.connection.family != socket.AF_UNIX:
                 packets.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 packets.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             packets.deadline = time.monotonic() + options.login_s
@@ -362,6 +369,11 @@ class _Session:
         gtids = [] if self._logs.is_mariadb else [flat(self._logs.executed())]
         columns = ["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", *(["Executed_Gtid_Set"] * len(gtids))]
         return columns, [[*rows[-1], "", "", *gtids]]
+
+
+def serve_session(logs: SourceLogs, options: ListenOptions, connection: socket.socket) -> str:
+    """Serve one client on a connection of the caller; return why it ended, empty for a client that went."""
+    return _Session(logs, options, lambda _text: None, connection, 1).run()
 
 
 def _answers(path: str) -> bool:

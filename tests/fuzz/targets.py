@@ -11,7 +11,9 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import socket
 import sqlite3
+import struct
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -26,6 +28,9 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 import binlogio
+from binlog_server.accounts import Accounts, hashes_of
+from binlog_server.server import ListenOptions, serve_session
+from binlog_server.source_logs import ServeOptions, SourceLogs
 from binlogio.constants import ColumnType, EventType
 from binlogio.errors import BinlogError
 from binlogio.events.rows import PartialUpdateRowsEvent, WriteRowsEvent
@@ -434,6 +439,69 @@ def _encrypted_seeds() -> list[bytes]:
     return [ENCRYPTED.read_bytes(), (MARIADB / "encrypted" / "binlog.000001").read_bytes()]
 
 
+def _packet(payload: bytes, number: int = 0) -> bytes:
+    return len(payload).to_bytes(3, "little") + bytes([number]) + payload
+
+
+def _packet_seeds() -> list[bytes]:
+    """Return what a client sends: a login, statements, and a request for events."""
+    login = (
+        struct.pack("<IIB23s", 0x0028_8200, 1 << 24, 33, b"") + b"root\0\x14" + bytes(20) + b"mysql_native_password\0"
+    )
+    checksum = b"\x03SET @master_binlog_checksum = 'CRC32', @mariadb_slave_capability=4, @slave_connect_state='0-1-2'"
+    gtids = build_gtid_set(GtidSet.parse("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:8"))
+    requests = (
+        b"\x12" + struct.pack("<IHI", 4, 1, 7) + b"binlog.000001",
+        b"\x12" + struct.pack("<IHI", 4, 0, 7),
+        b"\x1e" + struct.pack("<HII", 1, 7, 0) + struct.pack("<QI", 4, len(gtids)) + gtids,
+        b"\x03SELECT @@global.gtid_executed, 'a', @x AS y, UNIX_TIMESTAMP() LIMIT 1",
+        b"\x03SHOW VARIABLES LIKE 'gtid%'",
+        b"\x15" + struct.pack("<I", 7) + b"\4host\4user\4pass" + bytes(10),
+    )
+    return [_packet(login, 1) + _packet(checksum) + _packet(one) + _packet(b"\x01") for one in requests]
+
+
+def _mutate_packets(random: Random, data: bytes) -> bytes:
+    """Change the payloads of packets, repeat or drop some; sometimes the sizes stay wrong."""
+    packets = []
+    while len(data) >= 4:
+        size = int.from_bytes(data[:3], "little")
+        packets.append((data[3], data[4 : 4 + size]))
+        data = data[4 + size :]
+    number = random.randrange(len(packets))
+    kept, payload = packets[number]
+    packets[number : number + 1] = random.choice(
+        ([], [(kept, changed_bytes(random, payload))] * random.choice((1, 1, 2)))
+    )
+    joined_packets = b"".join(_packet(payload, kept) for kept, payload in packets)
+    return changed_bytes(random, joined_packets) if joined_packets and random.random() < 0.2 else joined_packets
+
+
+@cache
+def _served() -> tuple[Any, ...]:
+    logs = [SourceLogs([str(folder)], ServeOptions()) for folder in (MYSQL / "incident", MARIADB / "gtid")]
+    accounts = Accounts({"root": hashes_of("secret")})
+    return tuple(
+        (one, ListenOptions(accounts=some, login_s=60, idle_s=60)) for one in logs for some in (None, accounts)
+    )
+
+
+def _check_packets(data: bytes, _folder: Path) -> None:
+    """Check that a session ends, and that nothing of the logs is sent to a client without the password."""
+    for logs, options in _served():
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            theirs.sendall(data[: 1 << 16])
+            theirs.shutdown(socket.SHUT_WR)
+            serve_session(logs, options, ours)
+            theirs.settimeout(0)
+            sent = b""
+            with suppress(BlockingIOError):
+                while True:
+                    sent += theirs.recv(1 << 16)
+        assert options.accounts is None or (b"binlog.0" not in sent and b"shop" not in sent)
+
+
 TARGETS: Final = {
     target.name: target
     for target in (
@@ -455,6 +523,7 @@ TARGETS: Final = {
         Target("scripts", _scripts, mutate_json, _check_script),
         Target("data", _data_seeds, _mutate_data, _check_data),
         Target("keyring", _keyring_seeds, _mutate_keyring, _check_keyring),
+        Target("packets", _packet_seeds, _mutate_packets, _check_packets),
         Target("encrypted", _encrypted_seeds, _mutate_encrypted, _check_encrypted),
     )
 }  # fmt: skip
