@@ -158,9 +158,12 @@ class RowsWalk:
         self._groups.take_body(code, frame.body, frame.context)
         if self._groups.starts_group:
             self.group_begin = frame.header.offset
-            self._transaction, self._group_time = {}, frame.header.timestamp
-            self._savepoints, self._segments = Savepoints(), [{}]
+            self._begin_group(frame.header.timestamp)
         self._note_source(code, frame.body)
+
+    def _begin_group(self, timestamp: int) -> None:
+        self._transaction, self._group_time = {}, timestamp
+        self._savepoints, self._segments = Savepoints(), [{}]
 
     def _note_source(self, code: int, body: bytes) -> None:
         """Take thread id, XID, outcome or statement from an event."""
@@ -187,6 +190,8 @@ class RowsWalk:
             if isinstance(event, TableMapEvent):
                 self._type_of(self._plan(event, context))
             elif isinstance(event, GTID_EVENTS):
+                if event.header.inner is not None:
+                    self._begin_group(event.header.timestamp)
                 found = EventGroup(event).facts
                 has_clock = found.sequence_number is not None and found.sequence_number >= 0
                 self._group = found if has_clock else GroupFacts(found.gtid)
