@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 _WEB: Final = ("http://", "https://")
+_ACCOUNT: Final = re.compile(r"//[^/@]*@")  # may have a password
 _OPTIONS: Final = re.compile(
     r"\?(?=\w+=)"
 )  # as in s3://bucket/log.000001?region=eu-west-1; other question marks are wildcards
@@ -53,7 +54,7 @@ def find_objects(
             found = _logs_among(filesystem, [info for info in members if is_since(info.path, since)])
         elif info.type == FileType.NotFound:
             reason = "no such file, or the server cannot be reached" if path.startswith(_WEB) else "no such file"
-            raise FileNotFoundError(2, reason, path)
+            raise FileNotFoundError(2, reason, _ACCOUNT.sub("//", path))
         elif is_index_file(path):
             yield from _indexed(filesystem, path, since)
             return
@@ -119,15 +120,19 @@ def _open_by_fsspec(uri: str) -> tuple[FileSystem, str]:
     Raises:
         MissingPackage: fsspec, or the package of it for the URI, is not installed.
         UnsupportedFeature: fsspec does not support the URI.
+        OSError: the server cannot be reached.
     """
+    shown = _ACCOUNT.sub("//", uri)
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - an optional dependency
 
         found, path = url_to_fs(uri)
     except ImportError as exc:
-        raise MissingPackage(f"cannot open {uri!r}: {exc}", extra="fsspec") from exc
+        raise MissingPackage(f"cannot open {shown!r}: {exc}", extra="fsspec") from exc
     except ValueError as exc:
-        raise UnsupportedFeature(f"cannot open {uri!r}: {exc}", hint=Hint.FILESYSTEM) from exc
+        raise UnsupportedFeature(f"cannot open {shown!r}: {exc}", hint=Hint.FILESYSTEM) from exc
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror or str(exc), shown) from exc
     return _of_fsspec(found), path
 
 
