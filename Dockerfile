@@ -8,6 +8,7 @@ WORKDIR /source
 COPY CMakeLists.txt LICENSE README.md pyproject.toml ./
 COPY binlogio binlogio
 COPY cli cli
+COPY binlog_server binlog_server
 COPY spark_datasource spark_datasource
 RUN pip wheel --no-cache-dir --wheel-dir /wheels '.[delta,iceberg,polars,fsspec,duckdb,encryption]'
 

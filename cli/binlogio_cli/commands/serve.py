@@ -18,7 +18,14 @@ from binlogio.implementation import require_kernel
 from binlogio.options import ReadOptions
 from binlogio.storage import load_keyring
 from binlogio_cli.messages import Refusal, say
-from binlogio_cli.options import INPUT_PATH, FilePath, SectionedCommand, ignore_missing_logs_option, parse_gtids
+from binlogio_cli.options import (
+    INPUT_PATH,
+    FilePath,
+    SectionedCommand,
+    WholeNumber,
+    ignore_missing_logs_option,
+    parse_gtids,
+)
 from binlogio_cli.output import quiet_option
 from binlogio_cli.quantities import counted
 from binlogio_cli.selection import Reading, check_selected, files_argument, reading_options, selection_options
@@ -38,7 +45,7 @@ _OF_ROWS: Final = ("databases", "tables", "exclude_tables", "operations", "condi
 @click.command("serve", cls=SectionedCommand, epilog=_EXAMPLE)
 @files_argument
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen at this address.")
-@click.option("--port", type=click.IntRange(0, 65535), default=3307, show_default=True, help="Port; 0: a free one.")
+@click.option("--port", type=WholeNumber(0, 65535), default=3307, show_default=True, help="Port; 0: a free one.")
 @click.option(
     "--socket", "socket_path", type=FilePath(), metavar="FILE", help="Listen at a Unix socket instead of an address."
 )
