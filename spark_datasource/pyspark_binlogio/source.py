@@ -6,6 +6,9 @@ files. Imports only what Spark has imported already; readers and writers are imp
 
 from __future__ import annotations
 
+import errno
+from glob import has_magic
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -62,7 +65,11 @@ class BinlogDataSource(DataSource):
         from pyspark_binlogio.spark_types import quoted, spark_ddl  # noqa: PLC0415
 
         self._has_own_schema = True  # Spark calls this only if the user gives no schema, and keeps the source
-        columns = view_columns(options_of(BinlogReadOptions, self._parsed), self._note)
+        options = options_of(BinlogReadOptions, self._parsed)
+        for path in options.paths:
+            if not (options.ignore_missing_logs or "://" in path or has_magic(path) or Path(path).exists()):
+                raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
+        columns = view_columns(options, self._note)
         return ", ".join(f"{quoted(name)} {spark_ddl(kind)}" for name, kind in columns.items())
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -200,8 +200,12 @@ def test_create_table_is_refused_with_the_reason(spark: SparkSession) -> None:
 
 @pytest.mark.spark
 def test_missing_path_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """A file, a glob, a directory without logs, and no path at all."""
-    for path in (tmp_path / "binlog.000001", tmp_path / "binlog.*", tmp_path):
+    """A file at once, a glob and a directory without logs when they are read; and no path at all."""
+    from pyspark.errors import AnalysisException  # noqa: PLC0415
+
+    with pytest.raises(AnalysisException, match=r"no such file or directory: '.*binlog\.000001'"):
+        load(spark, tmp_path / "binlog.000001")
+    for path in (tmp_path / "binlog.*", tmp_path):
         failure = failure_of(load(spark, path))
         assert "FileNotFoundError" in failure
         assert str(path) in failure
