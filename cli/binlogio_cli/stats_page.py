@@ -5,8 +5,10 @@ Colours follow the light or dark mode of the browser.
 
 from __future__ import annotations
 
+import shlex
+from glob import escape as glob_escape
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from binlogio.storage.index_file import base_name
 from binlogio_cli.quantities import KIB, duration_text, moment_text, size_text, width_text, zone_text
@@ -35,6 +37,7 @@ table { border-collapse: collapse; width: 100%; font-size: 13.5px; }
 th, td { text-align: right; padding: 5px 9px; border-bottom: 1px solid var(--line); white-space: nowrap;
   font-variant-numeric: tabular-nums; }
 th { color: var(--soft); font-weight: 600; } th.text, td.text { text-align: left; }
+details code { color: var(--soft); user-select: all; white-space: normal; overflow-wrap: anywhere; }
 td:last-child { white-space: normal; overflow-wrap: anywhere; }
 svg { width: 100%; height: auto; display: block; background: var(--card); border-radius: 8px; }
 svg text { fill: var(--soft); font-size: 12px; } svg .label { fill: var(--ink); }
@@ -57,12 +60,24 @@ _VALUE_WIDTH: Final = 210
 _LONGEST_NAME: Final = 40
 
 
-def page_of(stats: ArchiveStats, zone: tzinfo) -> str:
-    """Return the page of the statistics, with times in `zone`."""
-    return "\n".join(_page(stats, zone)) + "\n"
+class _Shown(NamedTuple):
+    """A cell that opens to the command that shows what it names."""
+
+    text: str
+    command: tuple[str, ...]
+
+    @property
+    def html(self) -> str:
+        command = shlex.join(("binlogio", *self.command))
+        return f"<details><summary>{escape(self.text)}</summary><code>{escape(command)}</code></details>"
 
 
-def _page(stats: ArchiveStats, zone: tzinfo) -> Iterator[str]:
+def page_of(stats: ArchiveStats, zone: tzinfo, files: Sequence[str]) -> str:
+    """Return the page of the statistics of `files`, with times in `zone`."""
+    return "\n".join(_page(stats, zone, files)) + "\n"
+
+
+def _page(stats: ArchiveStats, zone: tzinfo, files: Sequence[str]) -> Iterator[str]:
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>Binary logs: {stats.transactions:,} transactions</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
@@ -80,7 +95,15 @@ def _page(stats: ArchiveStats, zone: tzinfo) -> Iterator[str]:
     yield from _table(
         ("Table", "Inserts", "Updates", "Deletes", "Row bytes", "Rows events", "Transactions"),
         [
-            (one.table, one.inserts, one.updates, one.deletes, size_text(one.bytes), one.rows_events, one.transactions)
+            (
+                _Shown(one.table, ("grep", "-T", glob_escape(one.table), *files)),
+                one.inserts,
+                one.updates,
+                one.deletes,
+                size_text(one.bytes),
+                one.rows_events,
+                one.transactions,
+            )
             for one in stats.tables
         ],
     )
@@ -238,7 +261,7 @@ def _transactions(title: str, found: Sequence[TransactionStats], zone: tzinfo) -
         [
             (
                 base_name(one.file),
-                one.begin,
+                _Shown(f"{one.begin:,}", ("dump", "-v", "-j", str(one.begin), "--limit", "1", one.file)),
                 size_text(one.bytes),
                 one.rows,
                 duration_text(one.duration_us),
@@ -260,6 +283,9 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[Any]], texts: tuple[int
     yield '<div class="wide"><table><thead><tr>'
     yield "".join(f"<th {kind}>{name}</th>" for name, kind in zip(names, kinds, strict=True)) + "</tr></thead><tbody>"
     for row in rows:
-        cells = (f"{cell:,}" if isinstance(cell, int) else escape(str(cell)) for cell in row)
+        cells = (
+            cell.html if isinstance(cell, _Shown) else f"{cell:,}" if isinstance(cell, int) else escape(str(cell))
+            for cell in row
+        )
         yield "<tr>" + "".join(f"<td {kind}>{cell}</td>" for cell, kind in zip(cells, kinds, strict=True)) + "</tr>"
     yield "</tbody></table></div>"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+import shlex
 import shutil
 from collections import Counter
 from datetime import timedelta
@@ -320,6 +323,18 @@ def test_the_page_is_one_file_with_charts(tmp_path: Path) -> None:
     assert "s.<b>&amp" in page.texts
     again = CliRunner().invoke(cli, ["stats", "--html", str(report), str(tmp_path / "logs")])
     assert (again.exit_code, again.stderr.count("exists: give --force")) == (2, 1)
+
+
+def test_tables_and_transactions_of_the_page_have_the_command_that_shows_them(tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    CliRunner().invoke(cli, ["stats", "--html", str(report), str(MYSQL / "incident")])
+    commands = re.findall(r"<summary>([^<]*)</summary><code>binlogio ([^<]*)</code>", report.read_text("utf-8"))
+
+    assert {text for text, _ in commands} >= {"shop.orders", "shop.customers", "986"}
+    for text, command in commands:
+        shown = CliRunner().invoke(cli, shlex.split(html.unescape(command)))
+        assert shown.exit_code == 0
+        assert text.replace(",", "") in shown.stdout
 
 
 def test_text_and_json_have_the_tables() -> None:

@@ -120,7 +120,7 @@ def command(
         if form == "html":
             from binlogio_cli.stats_page import page_of  # noqa: PLC0415 - needed for this option only
 
-            file.write(page_of(stats, output_zone()))
+            file.write(page_of(stats, output_zone(), files))
         elif form == "json":
             file.write(json_text(asdict(stats), indent=1) + "\n")
         else:
