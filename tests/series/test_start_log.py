@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, cast
 
 import pytest
 
+from binlogio.constants import BINLOG_MAGIC, EventType
+from binlogio.events.gtid import PreviousGtidsEvent
+from binlogio.events.mariadb import MariadbGtidListEvent
 from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition
+from binlogio.series.log_head import LogHead, read_head
 from binlogio.series.start_log import start_log
+from binlogio.storage.log_file import LogFile
+from logs import description, encode, header
+from logs import log as log_of
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
-@dataclass(frozen=True)
-class Head:
-    """The only part of a head that matters: what was logged before the log."""
-
-    before: Any
-
-    def gtids_before(self) -> Any:
-        """Return it."""
-        return self.before
+def head_of(data: bytes) -> LogHead | None:
+    return read_head(LogFile("binlog.000001", stream=BytesIO(data)))
 
 
-def mysql(*texts: str | None) -> list[Any]:
-    return [None if text is None else Head(GtidSet.parse(text) if text else GtidSet()) for text in texts]
+def mysql(*texts: str | None) -> list[LogHead | None]:
+    """Return the heads of logs that list GTID sets; None: the head of a log that is not there."""
+    kind = header(EventType.PREVIOUS_GTIDS_LOG_EVENT)
+    sets = [text and GtidSet.parse(text) for text in texts]
+    return [None if one is None else head_of(log_of(PreviousGtidsEvent(one or GtidSet(), header=kind))) for one in sets]
 
 
-def mariadb(*texts: str) -> list[Any]:
+def mariadb(*texts: str) -> list[LogHead | None]:
     heads = []
     for text in texts:
-        gtids = [MariadbGtid.parse(one) for one in text.split(",") if one]
-        heads.append(Head({(gtid.domain_id, gtid.server_id): gtid for gtid in gtids}))
+        gtids = tuple(MariadbGtid.parse(one) for one in text.split(",") if one)
+        events = [
+            description(version="11.8.6-MariaDB-log"),
+            MariadbGtidListEvent(gtids, header=header(EventType.MARIADB_GTID_LIST_EVENT)),
+        ]
+        heads.append(head_of(BINLOG_MAGIC + encode(events)))
     return heads
 
 
