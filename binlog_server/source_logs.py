@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile
 
 _POLL_S: Final = 0.1
-_POLL_REMOTE_S: Final = 5.0
+_REMOTE_S: Final = 5  # an object store is listed once in this time
 FIRST: Final = len(BINLOG_MAGIC)
 _Before = TypeVar("_Before", GtidSet, dict[tuple[int, int], MariadbGtid])
 _NAMESPACE: Final = uuid.UUID("6b1f3f39-4d0a-5e3a-9d5e-0f6f7b0a4a11")
@@ -138,7 +138,7 @@ class SourceLogs:
     def _state(self, *, with_last: bool = True) -> object:
         """Return what changes when a log appears or, `with_last`, grows."""
         last = [log.name for log, _ in self._now[-1:]]
-        found: list[object] = []
+        found: list[object] = [time.monotonic() // _REMOTE_S if self._is_remote else 0]
         for name in (*self._sources, *(str(Path(one).parent) for one in last), *(last if with_last else ())):
             try:
                 state = Path(name).stat()
@@ -150,7 +150,7 @@ class SourceLogs:
     def _list(self) -> None:
         """Read the list of the logs again, if it may have changed."""
         seen = self._state(with_last=False)
-        if seen == self._seen and not self._is_remote:
+        if seen == self._seen:
             return
         options = self.options
         logs = find_logs(self._sources, missing_ok=bool(self._now))
@@ -211,10 +211,10 @@ class SourceLogs:
 
     def _watch(self, seen: object) -> None:
         while True:
-            time.sleep(_POLL_REMOTE_S if self._is_remote else _POLL_S)
+            time.sleep(_POLL_S)
             state = self._state()
             with self._lock:
-                if state != seen or self._is_remote:
+                if state != seen:
                     seen = state
                     for one in self._waiting:
                         with suppress(OSError):

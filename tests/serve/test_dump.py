@@ -26,6 +26,7 @@ from corpus import FIXTURES, MARIADB, MARIADB118, MYSQL, CorpusFile, files
 from dump_client import ANNOTATED, CHECKSUM, NON_BLOCKING, DumpClient, of_log
 from dump_client import MARIADB as CAPABLE
 from logs import log, query, raw_events
+from s3_bucket import s3_bucket
 from written_logs import insert
 
 UUID: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -333,3 +334,15 @@ def test_log_that_was_purged_while_it_is_read_is_an_error(many: Path) -> None:
         shutil.rmtree(many)
         with pytest.raises(pymysql.err.MySQLError, match=r"purged|not there"):
             list(events)
+
+
+def test_logs_in_an_object_store_are_served(many: Path) -> None:
+    """Heads are read once; the packets are those of the files."""
+    with s3_bucket() as bucket:
+        for path in many.glob("binlog.0*"):
+            bucket.put(f"archive/{path.name}", path.read_bytes())
+        with BinlogServer(SourceLogs([bucket.uri("archive/")], ServeOptions())) as server:
+            ask = client(server)
+
+            assert gtids_of(list(ask.by_gtids(GtidSet.parse(f"{UUID}:1-12")))) == [*range(13, 31)]
+            assert ask.query("SHOW BINARY LOGS")[0] == ("binlog.000001", (many / "binlog.000001").stat().st_size)
