@@ -242,10 +242,7 @@ class ArchiveSurvey:
     def _plan(self, body: bytes, context: ParseContext) -> KnownPlan:
         header = EventHeader(type_code=EventType.TABLE_MAP_EVENT)
         event = parse_table_map(header, body, context)
-        belied = self._definitions.belied
         plan = self._definitions.plan(event, context)
-        if self._definitions.belied > belied:
-            self.kernel.forget_tables()
         if any(column.fsp_assumed for column in plan.columns):
             self.assumed[dotted_name(event.schema, event.table)] = None
         by_statements = depends_on_definitions(event, context)

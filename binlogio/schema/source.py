@@ -3,9 +3,10 @@
     precedence := FULL metadata of the table map, else the definition given by the user, else the DDL in the log read
                   so far, else no names: @1, @2 ...
 
-A given definition that does not fit the table map is an error. A definition from DDL that does not fit is dropped, and
-`unnamed` contains the reason: statements can be missing from a log (sql_log_bin=0, a purged file), and its rows can be
-decoded without names. MariaDB's FULL metadata does not distinguish UUID and INET from BINARY, or VECTOR from VARBINARY,
+A given definition that does not fit the table map is an error. A definition from DDL that does not fit is not used for
+this map, whatever the maps before it were, which a reader may have skipped. `unnamed` contains the reason: statements
+can be missing from a log (sql_log_bin=0, a purged file), and its rows can be decoded without names.
+MariaDB's FULL metadata does not distinguish UUID and INET from BINARY, or VECTOR from VARBINARY,
 and lacks the fraction digits of old temporal columns. For tables with such columns a definition is used as well, if it
 has the same columns. DDL statements are collected, and applied only when a table needs them.
 """
@@ -79,8 +80,7 @@ class DefinitionSource:
         needs_names: a table whose columns have no names is an error.
 
     `unnamed` maps a table (schema, name) whose DDL is in the log, but whose column names are unknown, to the reason.
-    `belied` counts the definitions from DDL that a table map contradicted; earlier plans from other maps of this table
-    may be wrong. `pending_bytes` is the size of the statements that are not applied yet. `statement_at` is the offset
+    `pending_bytes` is the size of the statements that are not applied yet. `statement_at` is the offset
     of the statement that a reader of rows passes to `follow_body`. A subclass with `follows_all` gets all statements
     except those that begin and end transactions.
     """
@@ -100,6 +100,7 @@ class DefinitionSource:
         self._reads_text = reads_text
         self._needs_names = needs_names
         self._catalogue = Catalogue(trusts_ddl=given is not None and given.trusts_ddl)
+        self._believed: Catalogue | None = None  # without tables whose map contradicted it; None: none did
         self._pending: list[tuple[QueryEvent, ParseContext] | Follow] = []
         self.pending_bytes = 0
         self._was_asked = False
@@ -107,7 +108,6 @@ class DefinitionSource:
         self._begun: str | None = None
         self._is_beyond = False  # the given catalogue does not have the log
         self.unnamed: Final[dict[TableName, str]] = {}
-        self.belied = 0
         self.statement_at = 0
 
     def begin_log(self, name: str, is_log: IsLog | None = None, offset: int = 0) -> None:
@@ -140,7 +140,7 @@ class DefinitionSource:
 
     def forget_statements(self) -> None:
         """Discard the definitions from DDL, because statements may be missing."""
-        self._catalogue = self._catalogue.forgotten()
+        self._catalogue, self._believed = self._catalogue.forgotten(), None
         self._pending.clear()
         self.pending_bytes = 0
 
@@ -280,14 +280,14 @@ class DefinitionSource:
         return None if self._given is None else self._given.charset(schema)
 
     def logged(self, schema: str, table: str) -> KnownTable | None:
-        """Return the definition of a table from the DDL read so far; None if unknown."""
+        """Return the definition of a table from the DDL read so far; None if unknown or contradicted by a table map."""
         self._catch_up()
-        return self._catalogue.find(schema, table)
+        return (self._believed or self._catalogue).find(schema, table)
 
     def all_logged(self) -> dict[TableName, KnownTable]:
-        """Return the definitions of all tables from the DDL read so far."""
+        """Return the definitions of all tables from the DDL read so far that no table map contradicted."""
         self._catch_up()
-        return dict(self._catalogue.tables())
+        return dict((self._believed or self._catalogue).tables())
 
     def cascades(self, schema: str, table: str, context: ParseContext) -> tuple[Cascade, ...]:
         """Return the known foreign keys by which changes of this table change rows of other tables.
@@ -345,8 +345,9 @@ class DefinitionSource:
             reason = str(exc)
         if reason is not None:
             if not is_named:
-                self.unnamed[name] = reason
-            self._belie(name, reason)
+                self.unnamed.setdefault(name, reason)
+            self._believed = self._believed or self._catalogue.copy()
+            self._believed.forget(name, reason)
             return None
         return described
 
@@ -361,33 +362,26 @@ class DefinitionSource:
         other.adopt(self)
         return other
 
-    def _belie(self, name: TableName, reason: str) -> None:
-        """Discard the definition of a table from DDL, because its table map contradicts it."""
-        self._catalogue.forget(name, reason)
-        self.belied += 1
-
     def adopt(self, other: DefinitionSource) -> None:
         """Replace the definitions from DDL by those of another source."""
         other._catch_up()
         self._catalogue = other._catalogue.copy()
+        self._believed = other._believed and other._believed.copy()
         self._log = other._log
         self._pending.clear()
         self.pending_bytes = 0
-
-    def forget(self, name: TableName, reason: str) -> None:
-        """Discard the definition of a table from the DDL read so far; `reason` is reported for the table."""
-        self._catch_up()
-        self._catalogue.forget(name, reason)
 
     def _catch_up(self) -> None:
         """Apply the pending statements."""
         for statement in self._pending:
             if callable(statement):
                 self._catalogue = statement(self._catalogue)
-            else:
-                from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - rarely needed
+                self._believed = self._believed and statement(self._believed)
+                continue
+            from binlogio.schema.ddl.logged_ddl import follow_event  # noqa: PLC0415 - rarely needed
 
-                follow_event(self._catalogue, *statement)
+            for one in filter(None, (self._catalogue, self._believed)):
+                follow_event(one, *statement)
         self._pending.clear()
         self.pending_bytes = 0
 

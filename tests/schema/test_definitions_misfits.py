@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from binlogio.reader import BinlogReader
 from binlogio.schema import source as definition_source
 from binlogio.schema.given import GivenDefinitions
 from binlogio.schema.source import DefinitionSource
+from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.storage.log_file import LogFile
 from binlogio_cli.main import cli
 from defined_logs import CONTEXT, CREATE, INTS, by_events, everywhere, insert, mapped, save, table
@@ -85,6 +87,26 @@ def test_ddl_that_does_not_fit_is_dropped_with_a_reason(tmp_path: Path) -> None:
 
     assert everywhere(path) == [{"@1": 1, "@2": 2, "@3": 3}, {"@1": 2, "@2": 3}]
     assert "2 columns, as the table definition has, found 3 columns in the table map" in source.unnamed["d", "t"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_names_do_not_depend_on_the_rows_that_were_read_before(threads: int, tmp_path: Path) -> None:
+    """A map of other columns, which a filter or a position skips, says nothing about the maps after it."""
+    path = save(tmp_path / "a.000001", query(CREATE), *insert(1, 2), *insert(1, 2, 3), *insert(4, 5))
+    named, last = {"a": 1, "b": 2}, {"a": 4, "b": 5}
+    with binlogio.open(path) as reader:
+        places = [event.header.offset for event in reader if isinstance(event, WriteRowsEvent)]
+    with binlogio.open(path) as reader:
+        one = next(event for event in reader if event.header.offset == places[-1])
+        assert isinstance(one, WriteRowsEvent)
+        (change,) = reader.rows(one)
+        assert change.after is not None
+        assert [column.label for column in change.after.plan.columns] == ["a", "b"]
+    where = EventFilter(pos=Range(places[-1], places[-1] + 1))
+    (found,) = binlogio.read_rows(path, where=where, threads=threads).to_table().to_pylist()
+
+    assert json.loads(found["after"]) == last
+    assert everywhere(path) == [named, {"@1": 1, "@2": 2, "@3": 3}, last]
 
 
 def test_who_dumps_a_log_is_told_why_columns_have_no_names(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from binlogio.events.query import QueryEvent
     from binlogio.events.table_map import TableMapEvent
     from binlogio.schema.catalogue import IsLog
-    from binlogio.schema.ddl.catalogue import KnownTable, TableName
+    from binlogio.schema.ddl.catalogue import KnownTable
     from binlogio.schema.ddl.server_defaults import ServerDefaults
     from binlogio.schema.given import Described, GivenDefinitions
 
@@ -55,19 +55,7 @@ class DdlStatement:
         DefinitionSource.follow(source, self.event, self.context)
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Fact: a table map contradicts the definition of the table from DDL."""
-
-    name: TableName
-    reason: str
-
-    def apply(self, source: DefinitionSource) -> None:
-        """Apply the fact to a source."""
-        source.forget(self.name, self.reason)
-
-
-Fact = LogBegin | DdlStatement | Contradiction
+Fact = LogBegin | DdlStatement
 
 
 class PartFacts:
@@ -244,11 +232,6 @@ class PartDefinitions(DefinitionSource):
     def _learned(self, event: TableMapEvent, server: ServerDefaults) -> Described | None:
         self._ask()
         return super()._learned(event, server)
-
-    def _belie(self, name: TableName, reason: str) -> None:
-        super()._belie(name, reason)
-        with self._facts.lock:
-            self._note(Contradiction(name, reason))
 
     def _ask(self) -> None:
         """Apply the facts known so far. If earlier parts find more facts later, this part is read again."""

@@ -348,10 +348,7 @@ class LogWalk:
         schema, table = table_map.schema, table_map.table
         if not self._selection.wants(schema, table):
             return KnownPlan(resolve_plan(table_map, context), is_wanted=False, by_statements=False, known=None)
-        belied = self._definitions.belied
         plan = self._definitions.plan(table_map, context)
-        if self._definitions.belied > belied:
-            self._router.forget_plans()
         by_statements = depends_on_definitions(table_map, context)
         known = self._definitions.known(schema, table)
         return KnownPlan(plan, is_wanted=True, by_statements=by_statements, known=known)
