@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+import pymysql
 import pytest
 
+from binlog_server.testing import mock_source
+from binlogio.gtid import GtidSet
+from dump_client import CHECKSUM, DumpClient
+from dump_client import MARIADB as CAPABLE
 from real_servers import KINDS, Instance, vendor
 from served_logs import await_tables, free_port, served, start_replica, status, tables
 
@@ -81,3 +89,126 @@ def test_replica_follows_through_growth_rotation_and_kills(source: Instance, how
             found = status(replica)
 
     assert found["Last_IO_Errno"] == "0", found
+
+
+@pytest.mark.parametrize("how", ["gtid", "position"])
+def test_replica_whose_connection_breaks_continues(source: Instance, how: str) -> None:
+    """In the middle of events and of transactions; without annotations, too, which MariaDB asks for only if it logs."""
+    programs = source.vendor
+    options = [one for one in replica_options(source, how) if one != "--log-slave-updates"]
+    with (
+        programs.server(f"cut{how}", "--server-id=99", *options) as replica,
+        mock_source(source.data) as logs,
+    ):
+        logs.cut_after(1_500, 9_000, 17_000, 40_000)
+        start_replica(replica, logs.port, PLACES["mariadb" if programs.is_mariadb else "mysql"][how])
+        await_tables(replica, tables(source))
+
+
+def test_log_reader_of_the_vendor_writes_the_same_files(source: Instance) -> None:
+    """`mysqlbinlog --read-from-remote-server --raw`; the last log loses its flag of a log in use."""
+    programs, port = source.vendor, free_port()
+    tool = "mariadb-binlog" if programs.is_mariadb else "mysqlbinlog"
+    source.sql("FLUSH BINARY LOGS")
+    with served(source.data, port=port), programs.folder("raw") as folder:
+        done = programs.run(
+            tool, "--no-defaults", "-R", "--raw", "-h127.0.0.1", f"-P{port}", "-ur", "--to-last-log",
+            f"--result-file={programs.inside(folder)}/", "binlog.000001",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        *whole, last = sorted(path for path in source.data.glob("binlog.0*") if path.suffix[1:].isdigit())
+
+        assert [(folder / path.name).read_bytes() == path.read_bytes() for path in whole] == [True] * len(whole)
+        assert (folder / last.name).read_bytes()[22:] == last.read_bytes()[22:]
+
+
+def answer(where: int | Path, settings: tuple[str, ...], ask: Callable[[DumpClient], Iterator[bytes]]) -> list[Any]:
+    """Return the events that a server sends, and the number of the error that ends them."""
+    client = DumpClient(where, *settings)
+    found: list[Any] = []
+    try:
+        found += ask(client)
+    except pymysql.err.MySQLError as exc:
+        found.append(exc.args[0])
+    client.close()
+    return found
+
+
+def test_events_are_those_that_the_server_itself_sends(source: Instance) -> None:
+    """By position, from the middle of a log and of a transaction, past the end; by GTID, with and without gaps."""
+    is_mariadb, uuid = source.vendor.is_mariadb, ""
+    lines = source.sql("SHOW BINLOG EVENTS IN 'binlog.000002'").splitlines()
+    starts = [int(line.split("\t")[1]) for line in lines]
+    base = (CHECKSUM, CAPABLE) if is_mariadb else (CHECKSUM,)
+    plain = ("SET @master_binlog_checksum = 'NONE', @source_binlog_checksum = 'NONE'", *base[1:])
+    places = (("", 4), ("binlog.2", 4), *(("binlog.000002", starts[number]) for number in (1, 9, 10, 11, -1)))
+    cases: list[tuple[tuple[str, ...], partial[Iterator[bytes]]]] = [
+        *((base, partial(DumpClient.by_position, file=file, position=at)) for file, at in places),
+        *((base, partial(DumpClient.by_position, file="", position=at, flags=1)) for at in (3, 4, 1 << 30)),
+        (plain, partial(DumpClient.by_position, file="binlog.000002")),
+        (base[1:], partial(DumpClient.by_position, file="binlog.000002")),
+    ]
+    if is_mariadb:
+        gtids = re.findall(r"GTID (3-1-\d+)", "\n".join(lines))
+        for state in ("", gtids[0], gtids[5], gtids[-1], "3-1-99999", "5-1-3", "3-9-3", f"5-1-3,{gtids[3]}"):
+            settings = (*base, f"SET @slave_connect_state = '{state}'", "SET @slave_gtid_strict_mode = 1")
+            cases.append((settings, partial(DumpClient.by_position, file="")))
+    else:
+        uuid = source.sql("SELECT @@server_uuid").strip()
+        other = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+        for known in (
+            "",
+            f"{uuid}:1-5",
+            f"{uuid}:1-5:8-12:300",
+            f"{uuid}:1-99999",
+            f"{other}:1-5",
+            f"{other}:1,{uuid}:1-90",
+        ):
+            gtids_known = GtidSet.parse(known) if known else GtidSet()
+            cases.append((base, partial(DumpClient.by_gtids, gtids=gtids_known)))
+        cases.append((base, partial(DumpClient.by_gtids, gtids=GtidSet.parse(f"{uuid}:1-70"), file="binlog.000002")))
+    port = free_port()
+    with served(source.data, port=port):
+        for settings, ask in cases:
+            expected, found = (answer(one, settings, ask) for one in (source.socket, port))
+            if is_mariadb and any("connect_state" in one for one in settings):
+                expected, found = (transactions(one) for one in (expected, found))
+            if is_mariadb and ask.keywords.get("flags") == 1:  # log_pos is 0 in groups of 11.8, not here
+                expected, found = (without_positions(one) for one in (expected, found))
+
+            assert found == expected, (settings, ask)
+
+
+def without_positions(events: list[Any]) -> list[Any]:
+    return [event if isinstance(event, int) else event[:13] + event[17:-4] for event in events]
+
+
+def transactions(events: list[Any]) -> list[Any]:
+    """Return the events without the heads of logs: by its index, MariaDB 11.8 begins in the middle of the first one.
+
+    MariaDB sends a GTID_LIST of its own where the client begins.
+    """
+    heads = (4, 15, 161, 163)
+    return [event for event in events if isinstance(event, int) or event[4] not in heads]
+
+
+def test_recovery_to_a_point_in_time_by_a_replica(source: Instance) -> None:
+    """The logs end before the accident; all that was committed before it is there."""
+    programs, port = source.vendor, free_port()
+    expected = change(source)
+    state = "SELECT @@gtid_binlog_pos" if programs.is_mariadb else "SELECT @@gtid_executed"
+    before = source.sql(state).replace("\\n", "").strip()
+    domain, _, number = before.rpartition("-")
+    accident = f"{domain}-{int(number) + 1}" if programs.is_mariadb else f"{before.split(':')[0]}:{int(number) + 1}"
+    source.sql("DELETE FROM shop.t; INSERT INTO shop.u VALUES (-1, -1)")
+    change(source)
+    place = PLACES["mariadb" if programs.is_mariadb else "mysql"]["gtid"]
+    with (
+        programs.server("recovered", "--server-id=99", *replica_options(source, "gtid")) as replica,
+        served("--until", accident, source.data, port=port),
+    ):
+        start_replica(replica, port, place)
+        await_tables(replica, expected)
+        reached = replica.sql("SELECT @@gtid_slave_pos" if programs.is_mariadb else state)
+
+    assert reached.replace("\\n", "").strip() == before
