@@ -206,10 +206,17 @@ class Dump:
 
     def _batch(self, batch: EventBatch, events: LogEvents) -> None:
         """Send the chosen events of a batch."""
+        from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - the kernel is optional
+
         count, chosen = self._groups.choose(batch, events)
         if self._logs.is_mariadb:
-            unwanted = (EventType.START_ENCRYPTION_EVENT, EventType.ANNOTATE_ROWS_EVENT)
-            is_unwanted = np.isin(batch.codes[:count], unwanted[: 1 if self._request.flags & ANNOTATED else 2])
+            is_unwanted = batch.codes[:count] == EventType.START_ENCRYPTION_EVENT
+            if not self._request.flags & ANNOTATED:
+                is_unwanted |= batch.codes[:count] == EventType.ANNOTATE_ROWS_EVENT
+                # With log_pos 0, which servers write from 11.4 on, a replica adds sizes, and would lack those left out:
+                # MariaDB itself refuses its position when it connects again in the middle of a group.
+                if batch.is_placed and batch.body is None:
+                    stamp_events(batch.data, batch.offset, checksum=events.context.has_checksum)
             if is_unwanted.any():
                 chosen = ~is_unwanted if chosen is None else chosen & ~is_unwanted
         if batch.body is not None and (chosen is None or chosen[0]):
@@ -369,6 +376,9 @@ class _Groups:
         known = self._known
         if isinstance(known, GtidSet) and isinstance(before, GtidSet) and known.issubset(before):
             known = self._known = None
+        logged = self._logs.gtids_in(events.name)
+        if known is not None and logged is not None and known.isdisjoint(logged):
+            known = None  # in this log
         self._stop = self._logs.stop_in(events.name)
         self.is_over = self._stop is not None and offset >= self._stop
         first = None if head is None or head.first_gtid is None or not known else parse_gtid(head.first_gtid)

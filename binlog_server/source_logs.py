@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -267,7 +268,7 @@ class SourceLogs:
                 f"transactions are '{flat(self.purged().difference(known))}'"
             )
         own = GtidSet.from_intervals(one for one in known if one[0].uuid == Uuid.parse(self.server_uuid))
-        if not own.issubset(self.executed()):
+        if own and not own.issubset(self.executed()):
             raise fatal(
                 "Replica has more GTIDs than the source has, using the source's SERVER_UUID. This may indicate that "
                 f"the last binary log file was truncated or lost. They are '{flat(own.difference(self.executed()))}'"
@@ -304,6 +305,15 @@ class SourceLogs:
         return now[number][0], FIRST
 
     # ----------------------------------------------------------------------------------------------------- the state
+
+    def gtids_in(self, name: str) -> GtidSet | None:
+        """Return the transactions of a log that another one follows (MySQL); None: the heads do not list them."""
+        for (log, head), (_, following) in pairwise(self._now):
+            if log.name == name and head is not None and following is not None:
+                before, after = head.gtids_before(), following.gtids_before()
+                if isinstance(before, GtidSet) and isinstance(after, GtidSet):
+                    return after.difference(before)
+        return None
 
     def purged(self) -> GtidSet:
         """Return the transactions before the first log (MySQL)."""

@@ -28,7 +28,7 @@ class MockSource:
         self._server: BinlogServer | None = None
         self._flows = threading.Event()
         self._flows.set()
-        self._left: int | None = None
+        self._cuts: list[int] = []
 
     def drop(self) -> None:
         """Close the connections of all clients; they may connect again."""
@@ -43,20 +43,19 @@ class MockSource:
         """End a `stall`."""
         self._flows.set()
 
-    def cut_after(self, size: int) -> None:
-        """Close the connection after `size` more bytes, which may be in the middle of a packet; once."""
-        self._left = size
+    def cut_after(self, *sizes: int) -> None:
+        """Close a connection after so many bytes, perhaps in the middle of a packet; then one after the next size."""
+        self._cuts = list(sizes)
 
     def send(self, connection: socket.socket, data: Any) -> None:
         """Send bytes, with the faults."""
         self._flows.wait()
-        if self._left is not None:
-            size, self._left = self._left, max(0, self._left - len(data))
-            if size < len(data):
-                self._left = None
-                connection.sendall(data[:size])
-                connection.shutdown(socket.SHUT_RDWR)
-                raise ConnectionAbortedError("cut_after")
+        if self._cuts and self._cuts[0] < len(data):
+            connection.sendall(data[: self._cuts.pop(0)])
+            connection.shutdown(socket.SHUT_RDWR)
+            raise ConnectionAbortedError("cut_after")
+        if self._cuts:
+            self._cuts[0] -= len(data)
         connection.sendall(data)
 
 
