@@ -194,13 +194,10 @@ class MatchReader:
         """Yield the matching row changes, near given positions of a log (`places`) or in the whole log (None).
 
         Raises:
-            UnsupportedFeature: the log is a stream, which cannot be read twice.
+            UnsupportedFeature: the log is a stream.
             BinlogError, OSError: the log cannot be read.
         """
-        if log.stream is not None:
-            raise UnsupportedFeature(
-                "a search reads a log twice, which a stream does not allow", file=log.name, hint="give the file by name"
-            )
+        refuse_stream(log)
         plain = self._selection(names_columns=True)
         values = {one.name: getattr(plain, one.name) for one in fields(plain)}
         selection = KeySelection(**values, key_of=self._matcher.columns_of)
@@ -347,3 +344,11 @@ _OF_BATCH: Final = [
     "pos", "row", "op", "timestamp", "commit_timestamp", "server_id", "gtid", "thread_id", "xid", "outcome",
     "schema", "table", "before", "after", "statement",
 ]  # fmt: skip
+
+
+def refuse_stream(log: LogFile) -> None:
+    """Raise UnsupportedFeature for a log that is a stream, which a search cannot read twice."""
+    if log.stream is not None:
+        raise UnsupportedFeature(
+            "a search reads a log twice, which a stream does not allow", file=log.name, hint="give the file by name"
+        )

@@ -376,3 +376,11 @@ def test_preview_says_how_many_rows_are_not_shown(tmp_path: Path) -> None:
     assert "id: 49" in result.stdout
     assert "d.t: 30 older changes are not shown" in result.stdout
     assert run("--preview", "--output", tmp_path / "x", tmp_path).exit_code == 2
+
+
+def test_preview_of_a_stream_is_refused_before_it_is_read() -> None:
+    """It reads the log twice; the refusal came after all of the stream had been read."""
+    result = CliRunner().invoke(cli, ["undo", "--preview", "-"], input=b"not a log")
+
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "a search reads a log twice, which a stream does not allow (give the file by name)" in result.stderr

@@ -129,6 +129,11 @@ def command(
         raise click.UsageError("--preview writes no undo: leave out --output")
     with reading.open(files) as reader:
         logs = reader.logs  # all of them: the reversed changes may begin in a later one
+        if options["preview"]:
+            from binlogio.archive.found_rows import refuse_stream  # noqa: PLC0415 - imports pyarrow
+
+            for log in logs:
+                refuse_stream(log)
         wanted = replay_filter(selection, reader.files, options["rewrite_db"])
         inputs = (*reader.files, *files, *reading.other_inputs)
         target = OutputFile.checked(output, inputs, force=options["force"])
