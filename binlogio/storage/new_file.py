@@ -20,6 +20,7 @@ import os
 import re
 import shutil
 import stat
+import time
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _SIDE: Final = r"\.binlogio-[0-9a-f]{16}\.part"
+_UNLOCKED_S: Final = 60  # a process locks its temporary file within this time
 _NO_LOCKS: Final = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 _NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
 
@@ -84,11 +86,11 @@ def make_side(side: Path, target: Path, *, is_directory: bool = False) -> None:
 
 
 @contextmanager
-def locked_side(target: Path, *, is_directory: bool = False) -> Iterator[Path]:
+def locked_side(target: Path, *, is_directory: bool = False, is_shared: bool = False) -> Iterator[Path]:
     """Return a context manager for a new temporary file or directory, locked against other writers of `target`.
 
     At the end it is removed, unless it was renamed. What killed writers of the target have left is removed first. A
-    file system without locks excludes no process.
+    file system without locks excludes no process. `is_shared`: several processes may have one, none is ever renamed.
 
     Raises:
         WriterStateError: the target is a device, pipe or directory; another process, or thread, writes it.
@@ -102,7 +104,7 @@ def locked_side(target: Path, *, is_directory: bool = False) -> Iterator[Path]:
         lock = os.open(side, os.O_RDONLY)
         if not is_locked(lock) or not _is_at(side, lock):  # another writer takes it for one of a killed process
             raise other_writer(target)
-        _remove_others(side, target)
+        _remove_others(side, target, is_shared=is_shared)
         yield side
     finally:
         try:
@@ -139,7 +141,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _remove_others(side: Path, target: Path) -> None:
+def _remove_others(side: Path, target: Path, *, is_shared: bool) -> None:
     """Remove the temporary files that killed writers of `target` have left.
 
     Raises:
@@ -152,13 +154,17 @@ def _remove_others(side: Path, target: Path) -> None:
     start = f".binlogio-{_hash_of(target)}"
     for path in (side.parent / name for name in names if name.startswith(start) and name != side.name):
         with suppress(FileNotFoundError):
-            if not is_side(path) or path.lstat().st_uid != os.geteuid() or path.is_symlink():
+            status = path.lstat()
+            if not is_side(path) or status.st_uid != os.geteuid() or path.is_symlink():
+                continue
+            if is_shared and time.time() - status.st_mtime < _UNLOCKED_S:
                 continue
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
             try:
-                if not is_locked(descriptor):
+                if is_locked(descriptor):
+                    remove_side(path)
+                elif not is_shared:
                     raise other_writer(target)
-                remove_side(path)
             finally:
                 os.close(descriptor)
 

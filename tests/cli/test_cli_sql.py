@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -15,6 +16,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from binlogio import read_rows
+from binlogio.dotted_names import dotted_name
+from binlogio.storage.new_file import new_side
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
 from dumped_logs import ROWS
@@ -96,10 +99,16 @@ def test_times_are_in_the_time_zone(zone: str, shown: str) -> None:
     [
         (
             ["SELECT * FROM nosuch, pk2", ROWS],
-            "there are selected changes of corpus.pk2; names are",
+            "there are selected changes of corpus.pk2; `binlogio stats`",
         ),
         (["SELECT FROM WHERE pk2", ROWS], "DuckDB: Parser Error"),
-        (["SELECT 1; DROP TABLE corpus.pk2", ROWS], "DuckDB: Parser Error"),
+        (
+            ["SELECT 1; DROP TABLE corpus.pk2", ROWS],
+            "a query, such as a SELECT, can be answered, found SELECT and DROP",
+        ),
+        (["COPY pk2 TO 'x.csv'", ROWS], "found COPY"),
+        (["/* nothing */", ROWS], "found a comment"),
+        (["SELECT FROM WHERE", "nosuch.000001"], "DuckDB: Parser Error"),
         (["SELECT * FROM arguments", ROWS], "there are selected changes of none"),
         ([ROWS], "without a query, standard input has the queries"),
         (["SELECT 1"], "name the logs"),
@@ -160,9 +169,67 @@ def test_rolled_back_changes_have_their_outcome() -> None:
 
 def test_tables_of_one_name_need_their_databases(tmp_path: Path) -> None:
     """The name of a database may be any; one that DuckDB uses itself needs the catalog."""
+    logs = write_tables(tmp_path, ("binlogio_sql", "t"), ("temp", "t"), ("main", "u"))
+
+    assert rows("SELECT after.id FROM main.u UNION ALL SELECT after.id FROM u", logs) == [{"id": 2}, {"id": 2}]
+    assert [rows(f"SELECT after.id FROM binlogio_sql.{name}", logs) for name in ("binlogio_sql.t", "temp.t")] == [
+        [{"id": 0}],
+        [{"id": 1}],
+    ]
+    assert run("SELECT * FROM t", logs).exit_code == run("SELECT * FROM temp.t", logs).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("ORDERS", 0), ("Shop.Orders", 0), ('"a.b"', 1), ('shop."A.b"', 1), ('"my.db".t', 2), ('"My.DB"."T"', 2),
+        ('"q""u o`x"', 3), ('shop."*"', 4), ('"[x]"', 5), ("Tablé", 6), ("range", 7),
+    ],
+)  # fmt: skip
+def test_any_name_in_any_case_finds_its_table(name: str, number: int, tmp_path: Path) -> None:
+    """As in DuckDB, the case of ASCII letters does not count."""
+    tables = (
+        ("shop", "orders"), ("shop", "a.b"), ("my.db", "t"), ("shop", 'q"u o`x'), ("shop", "*"), ("shop", "[x]"),
+        ("Ünï", "tablé"), ("shop", "range"),
+    )  # fmt: skip
+
+    assert rows(f"SELECT after.id FROM {name}", write_tables(tmp_path, *tables)) == [{"id": number}]
+
+
+def test_tables_that_differ_in_case_are_refused_unless_one_is_selected(tmp_path: Path) -> None:
+    """DuckDB does not tell them apart."""
+    logs = write_tables(tmp_path, ("shop", "orders"), ("shop", "Orders"))
+    query = "SELECT after.id FROM shop.orders"
+    refused = run(query, logs)
+
+    assert refused.exit_code == 3
+    assert "expected shop.orders, found shop.Orders (select one of them with --table)" in refused.stderr
+    assert rows("-T", "shop.Orders", query, logs) == [{"id": 1}]
+
+
+def test_folders_of_killed_queries_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of processes that run, and not those that are new."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left, new, running = (new_side(tmp_path / "binlogio-sql") for _ in range(3))
+    for folder in (left, new, running):
+        folder.mkdir()
+        (folder / "binlogio_sql.duckdb").write_bytes(b"x")
+        if folder is not new:
+            os.utime(folder, (1, 1))
+    lock = os.open(running, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert run("SELECT 1", ROWS).exit_code == 0
+    finally:
+        os.close(lock)
+
+    assert set(tmp_path.iterdir()) == {new, running}
+
+
+def write_tables(tmp_path: Path, *names: tuple[str, str]) -> Path:
+    """Write a log with a row in each table, whose id is the number of the table."""
     script = tmp_path / "script.jsonl"
     columns = [{"name": "id", "type": "int", "nullable": False}]
-    names = [("binlogio_sql", "t"), ("temp", "t"), ("main", "u")]
     actions: list[dict[str, Any]] = [
         {"do": "table", "schema": schema, "name": table, "columns": columns, "primary_key": ["id"]}
         for schema, table in names
@@ -172,20 +239,13 @@ def test_tables_of_one_name_need_their_databases(tmp_path: Path) -> None:
             "session": "a",
             "do": "execute",
             "sql": "INSERT",
-            "changes": [{"insert": f"{schema}.{table}", "rows": [{"id": number}]}],
+            "changes": [{"insert": dotted_name(schema, table), "rows": [{"id": number}]}],
         }
         for number, (schema, table) in enumerate(names)
     ]
     script.write_text("\n".join(map(json.dumps, actions)))
     assert CliRunner().invoke(cli, ["write", str(script), "-o", str(tmp_path / "logs")]).exit_code == 0
-    logs = tmp_path / "logs"
-
-    assert rows("SELECT after.id FROM main.u UNION ALL SELECT after.id FROM u", logs) == [{"id": 2}, {"id": 2}]
-    assert [rows(f"SELECT after.id FROM binlogio_sql.{name}", logs) for name in ("binlogio_sql.t", "temp.t")] == [
-        [{"id": 0}],
-        [{"id": 1}],
-    ]
-    assert run("SELECT * FROM t", logs).exit_code == run("SELECT * FROM temp.t", logs).exit_code == 2
+    return tmp_path / "logs"
 
 
 def test_without_a_query_standard_input_has_them() -> None:

@@ -162,7 +162,7 @@ class DuckdbFile:
         if alike is not None and dotted_name(*alike) != table:
             raise UnsupportedFeature(
                 "two tables have names that differ only in case, which DuckDB does not tell apart",
-                expected=alike[0], found=table, hint="export them to two files",
+                expected=dotted_name(*alike), found=table, hint="select one of them with --table",
             )  # fmt: skip
         empty = stored.empty_table()
         self._run(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._catalog, schema)}")

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta, timezone
 from glob import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
@@ -23,6 +24,7 @@ import click
 from binlogio.archive.export.duckdb_file import quoted
 from binlogio.columnar import SOURCE_COLUMNS
 from binlogio.dotted_names import possible_names, split_name
+from binlogio.storage.new_file import locked_side
 from binlogio_cli.commands.export import base_option, exported, names_of
 from binlogio_cli.messages import Refusal, say, say_missing
 from binlogio_cli.options import INPUT_PATH, SectionedCommand, format_option, ignore_missing_logs_option
@@ -50,6 +52,9 @@ _COPIES: Final = {"csv": "FORMAT csv, HEADER", "json": "FORMAT json", "parquet":
 _CATALOG: Final = "binlogio_sql"  # a schema of this name has to be given with it
 # Neither extensions from the network nor variables of this program are tables.
 _CONFIG: Final[dict[str, Any]] = {"autoinstall_known_extensions": "false", "python_enable_replacements": "false"}
+_FOLDER: Final = "binlogio-sql"  # no folder has this name: those of killed queries are recognized by it
+_LONGEST_NAME: Final = 64  # characters
+_QUERIES: Final = ("SELECT", "MULTI")  # of the latter there is PIVOT
 _PAGE_ROWS: Final = 1000  # rows that determine the widths of columns
 
 
@@ -107,12 +112,13 @@ def command(
         query = query.strip().rstrip(";")
         if not query:
             raise click.UsageError("the query is empty")
+        _check(query)
     target = OutputFile.checked(output, (*files, *reading.other_inputs), force=force)
     names = selection.names
     if names.is_open and query is not None:
-        names = replace(names, tables=tuple(sorted(escape(name) for name in possible_names(query))))
-    with tempfile.TemporaryDirectory(prefix="binlogio-sql-") as folder:
-        place = Path(folder) / f"{_CATALOG}.duckdb"
+        names = replace(names, tables=tuple(sorted(_globs(query))))
+    with locked_side(Path(tempfile.gettempdir(), _FOLDER), is_directory=True, is_shared=True) as folder:
+        place = folder / f"{_CATALOG}.duckdb"
         summary = exported(
             files,
             str(place),
@@ -133,8 +139,8 @@ def command(
         with _errors(known), _opened(place, known) as connection, open_output(target) as stream:
             for text in _inputs(is_terminal=is_asked) if query is None else [query]:
                 with _errors(known, goes_on=is_asked):
-                    for one in [text] if query is not None else _statements(connection, text):
-                        _answer(connection, one, form, Path(folder), stream)
+                    for one in [text] if query is not None else _statements(text):
+                        _answer(connection, one, form, folder, stream)
     return code
 
 
@@ -146,10 +152,6 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str, form: str, folder
     connection.execute(f"COPY (\n{query}\n) TO '{result}' ({_COPIES[form]})")
     with result.open("rb") as source:
         shutil.copyfileobj(source, stream)
-
-
-def _statements(connection: duckdb.DuckDBPyConnection, text: str) -> list[str]:
-    return [one.query.strip().rstrip(";") for one in connection.extract_statements(text)]
 
 
 def _inputs(*, is_terminal: bool) -> Iterator[str]:
@@ -184,6 +186,43 @@ def _next_line() -> str:
     return line.rstrip("\n")
 
 
+def _globs(query: str) -> Iterator[str]:
+    """Yield globs of the tables that a query may name: as in DuckDB, names that differ in case only are one name."""
+    for name in possible_names(query):
+        if len(name) <= _LONGEST_NAME:
+            yield "*." + "".join(
+                f"[{one.lower()}{one.upper()}]" if one.lower() != one.upper() else escape(one) for one in name
+            )
+
+
+def _check(query: str) -> None:
+    """Check, before the logs are read, that a text is one query.
+
+    Raises:
+        Refusal: it is not.
+    """
+    if find_spec("duckdb") is not None and len(_statements(query)) != 1:  # without it, the export names the package
+        raise Refusal("one query, such as a SELECT, can be answered")
+
+
+def _statements(text: str) -> list[str]:
+    """Return the queries of a text.
+
+    Raises:
+        Refusal: DuckDB cannot parse it, or a statement is not a query.
+    """
+    import duckdb  # noqa: PLC0415 - an extra
+
+    try:
+        found = duckdb.extract_statements(text)
+    except duckdb.Error as exc:
+        raise Refusal(f"DuckDB: {str(exc).splitlines()[0]} (a query is one SELECT; docs: export.html#sql)") from exc
+    kinds = [one.type.name for one in found]
+    if not kinds or not set(kinds).issubset(_QUERIES):
+        raise Refusal(f"a query, such as a SELECT, can be answered, found {' and '.join(kinds) or 'a comment'}")
+    return [one.query.strip().rstrip(";") for one in found]
+
+
 @contextmanager
 def _opened(place: Path, tables: list[str]) -> Iterator[duckdb.DuckDBPyConnection]:
     """Provide a connection to the exported tables, which are found with and without the name of their schema."""
@@ -212,18 +251,20 @@ def _errors(tables: list[str], *, goes_on: bool = False) -> Iterator[None]:
 
     try:
         yield
+    except Refusal as exc:
+        if not goes_on:
+            raise
+        say(str(exc))
     except duckdb.Error as exc:
         text = str(exc).splitlines()[0]
         if isinstance(exc, duckdb.IOException | duckdb.OutOfMemoryException):
             raise OSError(None, f"DuckDB: {text}") from exc
         if isinstance(exc, duckdb.CatalogException):
             known = ", ".join(tables) or "none"
-            text += f" (of the tables that the query names, there are selected changes of {known}; names are"
-            text += " case-sensitive, and `binlogio stats` shows the tables of logs)"
+            text += f" (of the tables that the query names, there are selected changes of {known};"
+            text += " `binlogio stats` shows the tables of logs)"
         if isinstance(exc, duckdb.BinderException):
             text += " (columns of the table of a change are after.NAME and before.NAME; with --latest, they are NAME)"
-        if isinstance(exc, duckdb.ParserException):
-            text += " (the query is one SELECT; docs: export.html#sql)"
         if not goes_on:
             raise Refusal(f"DuckDB: {text}") from exc
         say(f"DuckDB: {text}")
