@@ -92,7 +92,7 @@ MISTAKES: Final[tuple[tuple[str, int, str], ...]] = (
     ("history shop.orders nix=1 logs", USAGE, "has no column nix: it has id, customer_id"),
     ("sql 'SELECT * FROM orders'", USAGE, "there is no such file; after a query, name the logs"),
     ("sql 'SELECT id FROM orders' logs", USAGE, "columns of the table of a change are after.NAME and before.NAME"),
-    ("sql 'DELETE FROM orders' logs", USAGE, "the query is one SELECT"),
+    ("sql 'DELETE FROM orders' logs", USAGE, "a query, such as a SELECT"),
     # Outputs and targets
     ("dump -o no/x logs", IO, "no/x: No such file or directory (make its directory first)"),
     ("dump -o empty logs", USAGE, "empty is a directory, expected the name of a new file"),
