@@ -65,7 +65,7 @@ Batches = Iterator[tuple[str, pa.RecordBatch]]
 
 def batches_by_construct(tables: Any, *, mixed: bool = False) -> Batches:
     """Yield the batches of `read_tables` by construct or, if `mixed`, those of `read_rows` for all tables."""
-    selection = RowSelection(wants=tables._wants, mixed=mixed, **tables._options)
+    selection = RowSelection(wants=tables.wants_table, mixed=mixed, **tables._options)
     found = _read(tables, selection)
     yield from found if mixed else tables._matching(found, may_lack_columns=False)
 
