@@ -760,3 +760,17 @@ def test_event_names_are_those_of_rows(tmp_path: Path) -> None:
 
     assert names.count("TABLE_MAP_EVENT") == 1
     assert names.count("WRITE_ROWS_EVENT") > 5
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "arrow"])
+def test_negative_zeros_of_an_export_have_their_sign(kind: str, tmp_path: Path) -> None:
+    """JSON lines had -0, which is an integer for readers of JSON."""
+    ddl = "CREATE TABLE shop.t (id INT PRIMARY KEY, f FLOAT, d DOUBLE, j JSON)"
+    first, again = tmp_path / "first", tmp_path / "again"
+    row = '{"id": 1, "f": -0.0, "d": -0.0, "j": {"x": -0.0}}\n'
+    assert write(first, "t.jsonl", row, ddl=ddl).exit_code == 0
+    content = exported(tmp_path / "x", first / "logs", kind)
+    assert write(again, f"t.{kind}", content, ddl=ddl).exit_code == 0
+
+    expected, found = (repr(rows(folder)) for folder in (first, again))
+    assert expected == found == """[{'id': 1, 'f': -0.0, 'd': -0.0, 'j': '{"x": -0.0}'}]"""

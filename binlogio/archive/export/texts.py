@@ -121,7 +121,10 @@ def _json(array: pa.Array) -> pa.Array:
         found = [f"[{','.join(texts[a:b])}]" for a, b in pairwise(offsets)]
         return pa.array(found, pa.large_string())
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return pc.fill_null(array.cast(pa.string()), "null")
+        texts = array.cast(pa.string())
+        if pa.types.is_floating(kind):  # readers of JSON take -0 for an integer, which has no sign
+            texts = pc.if_else(pc.equal(texts, "-0"), "-0.0", texts)
+        return pc.fill_null(texts, "null")
     if (bare := _bare_strings(array)) is not None:
         return _in_quotes(bare)
     escaped = [None if one is None else json.dumps(one, ensure_ascii=False) for one in array.to_pylist()]
