@@ -24,6 +24,7 @@ from binlogio import (
 from binlogio.archive.export import export, latest
 from binlogio.arrow.encode import plan_of
 from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs
+from logs import encode, query
 
 T = TableDefinition("shop", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("n", "int")), ("id",))
 STILL = TableDefinition("shop", "still", T.columns, ("id",))
@@ -173,3 +174,54 @@ def test_a_base_beyond_the_memory_goes_to_disk(logs: list[Path], tmp_path: Path)
     rows.close()
 
     assert found == [(1, 10), (4, None), (20, 2)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("ALTER TABLE shop.parts EXCHANGE PARTITION p WITH TABLE shop.still", "EXCHANGE"),
+        ("ALTER TABLE shop.still EXCHANGE PARTITION p WITH TABLE shop.parts", "EXCHANGE"),
+        ("DROP TABLE shop.still; RENAME TABLE shop.t TO shop.still", "RENAME"),
+        ("DROP TABLE shop.still; RENAME TABLE shop.old TO shop.kept, shop.t TO shop.still", "RENAME"),
+        ("DROP TABLE shop.still; ALTER TABLE shop.t RENAME TO shop.still", "RENAME"),
+        ("TRUNCATE shop.still; ALTER TABLE shop.still IMPORT TABLESPACE", "IMPORT"),
+        ("TRUNCATE TABLE shop.STILL", "TRUNCATE"),
+        ("DROP DATABASE SHOP", "DROP"),
+        ("CREATE TABLE shop.still SELECT * FROM shop.t", "logged as a statement"),
+        ("INSERT INTO shop.a_view VALUES (1)", "logged as a statement"),
+        ("TRUNCATE shop.still; SELECT shop.a_function()", "logged as a statement"),
+        ("INSERT INTO mysql.rds_heartbeat2 (id, value) VALUES (1, 2); TRUNCATE shop.still", ""),
+        ("INSERT INTO shop.a_view VALUES (1); TRUNCATE shop.still", ""),
+        ("CREATE TABLE shop.new (id INT PRIMARY KEY); TRUNCATE shop.still; RENAME TABLE shop.new TO shop.still", ""),
+    ],
+)  # fmt: skip
+def test_rows_that_come_from_elsewhere_are_refused(sql: str, reason: str, logs: list[Path], tmp_path: Path) -> None:
+    """Also if only one of the tables is selected; what was before a table was emptied does not matter."""
+    export(logs, tmp_path / "base", latest=True)
+    events = [query(one) for one in sql.split("; ")]
+    head = ServerVariables(binlog_checksum="NONE")
+    with BinlogWriter(tmp_path / "logs" / "binlog", variables=head) as log:
+        log.rotate()
+    path = max((tmp_path / "logs").glob("binlog.0*"))
+    path.write_bytes(path.read_bytes() + encode(events, offset=path.stat().st_size))
+    tables = ["shop.still", "shop.new"]
+
+    if reason:
+        with pytest.raises(BinlogError, match=rf"still: the latest state cannot be known: .*{reason}"):
+            export(tmp_path / "logs", tmp_path / "to", latest=True, base=tmp_path / "base", tables=tables)
+        assert not (tmp_path / "to").exists()
+    else:
+        export(tmp_path / "logs", tmp_path / "to", latest=True, base=tmp_path / "base", tables=tables)
+        assert exported(tmp_path / "to") == {}
+
+
+@pytest.mark.parametrize("sql", ["INSERT INTO shop.new VALUES (1)", "SELECT shop.a_function()"])
+def test_tables_that_only_statements_fill_are_refused(sql: str, tmp_path: Path) -> None:
+    with BinlogWriter(tmp_path / "binlog", variables=ServerVariables(binlog_checksum="NONE")) as log:
+        log.rotate()
+    path = tmp_path / "binlog.000001"
+    events = [query("CREATE TABLE shop.new (id INT PRIMARY KEY)"), query(sql)]
+    path.write_bytes(path.read_bytes() + encode(events, offset=path.stat().st_size))
+
+    with pytest.raises(BinlogError, match=r"shop\.new: the latest state cannot be known: changes are logged as a stat"):
+        export(path, tmp_path / "to", latest=True)

@@ -19,8 +19,8 @@ import re
 import tempfile
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,11 +36,13 @@ from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.schema import statements
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.parser import parse_ddl
+from binlogio.schema.ddl.tokens import Unparsed
 from binlogio.schema.ddl.tree import (
     AlterTable,
     CreateTable,
     DropDatabase,
     DropTables,
+    FromSelect,
     RenameTables,
     TruncateTable,
     Unreadable,
@@ -65,8 +67,15 @@ _GROUP_STARTS: Final = pa.array([code.name for code in GROUP_STARTS])
 _PREPARES: Final = EventType.XA_PREPARE_LOG_EVENT.name
 _MARKED: Final = pa.array([_PREPARES, "INCIDENT_EVENT", "QUERY_EVENT", "EXECUTE_LOAD_QUERY_EVENT"])
 _USUAL: Final = pa.array(["BEGIN", "COMMIT"])
+_STATEMENT: Final = "changes are logged as a statement"
+_OF_SYSTEM: Final = re.compile(
+    r"\s*(INSERT( IGNORE)? INTO|REPLACE INTO|DELETE FROM) `?mysql`?\.[\w`]+(?! *[,.])", re.IGNORECASE
+)
 _NOT_IN_BASE: Final = "leave it out with `--exclude-table`, or make a base that has it"
 _HINT: Final = "binlogio replay applies the logs to SQLite and follows it; or select the changes before or after it"
+
+
+_Pair = tuple[str, "str | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +84,9 @@ class TableMark:
 
     If `clears`, the tables are empty afterwards; otherwise earlier changes of them, or those from `begin` to `pos`,
     raise an error with `reason`. `names` has pairs of schema and table; a table of None means all tables of the schema.
-    `mentions` is a statement text: the mark affects the tables whose names occur in it; an empty text is about all
-    tables that have changes. `log` is the number of the log.
+    `mentions` is a statement text: the mark affects the tables whose names occur in it, also empty ones; an empty text
+    is about all tables. `moves` has pairs of names: the rows of the first table become those of the second one. If
+    `fills`, rows may come into empty tables. `log` is the number of the log.
     """
 
     log: int
@@ -85,14 +95,24 @@ class TableMark:
     reason: str
     clears: bool = False
     begin: int | None = None
-    names: frozenset[tuple[str, str | None]] = frozenset()
+    names: frozenset[_Pair] = frozenset()
     mentions: str | None = None
+    moves: frozenset[tuple[tuple[str, str], tuple[str, str]]] = frozenset()
+    fills: bool = False
 
-    def concerns(self, schema: str, table: str) -> bool:
-        """Return whether the mark affects a table."""
+    def of_table(self, schema: str, table: str) -> TableMark | None:
+        """Return what the mark is for a table; None if it does not affect it.
+
+        Names that differ in case only are the same with `lower_case_table_names`, which logs do not have.
+        """
         if self.mentions:
-            return re.search(rf"(?<!\w){re.escape(table)}(?!\w)", self.mentions, re.IGNORECASE) is not None
-        return self.begin is not None or self.mentions == "" or bool({(schema, table), (schema, None)} & self.names)
+            named = re.search(rf"(?<!\w){re.escape(table)}(?!\w)", self.mentions, re.IGNORECASE)
+            return None if named is None else self
+        if self.begin is not None or self.mentions == "" or {(schema, table), (schema, None)} & self.names:
+            return self
+        own = {(schema.casefold(), table.casefold()), (schema.casefold(), None)}
+        is_alike = any((one.casefold(), other and other.casefold()) in own for one, other in self.names)
+        return replace(self, clears=False) if is_alike else None
 
 
 def table_marks(
@@ -155,7 +175,7 @@ def _mark(
     if kind == _PREPARES:
         return TableMark(log, file, pos, "an XA transaction is prepared, not committed", begin=begin)
     if kind == EventType.INCIDENT_EVENT.name:
-        return TableMark(log, file, pos, "the source reports that changes are lost", begin=0)
+        return TableMark(log, file, pos, "the source reports that changes are lost", mentions="")
     if sql is None or kind not in (EventType.QUERY_EVENT.name, EventType.EXECUTE_LOAD_QUERY_EVENT.name):
         return None
     statement = statements.recognize(sql.encode("utf-8", "surrogateescape"))
@@ -165,7 +185,8 @@ def _mark(
         reason = "an XA transaction is committed that was prepared before, and its changes are not in these logs"
         return TableMark(log, file, pos, reason, mentions="")
     if isinstance(statement, statements.OtherStatement) and statement.changes_rows:
-        return TableMark(log, file, pos, "changes are logged as a statement", mentions=sql)
+        # Views, triggers and functions change rows of tables that the statement does not name.
+        return None if _OF_SYSTEM.match(sql) else TableMark(log, file, pos, _STATEMENT, mentions="")
     if not may_be_ddl(sql.encode("utf-8", "surrogateescape")):
         return None
     return _of_ddl(parse_ddl(sql), TableMark(log, file, pos, sql[:80], mentions=sql), schema, temporary)
@@ -174,10 +195,14 @@ def _mark(
 def _of_ddl(ddl: Ddl, unknown: TableMark, schema: str, temporary: set[tuple[str, str]]) -> TableMark | None:
     """Return the mark of a statement. One that may be about a temporary table of that name clears nothing."""
 
-    def mark(names: Iterable[Name], *, clears: bool = False) -> TableMark:
-        found = frozenset((schema if name[0] is None else name[0], name[1]) for name in names)
+    def full(name: Name) -> tuple[str, str]:
+        return schema if name[0] is None else name[0], name[1]
+
+    def mark(names: Iterable[Name], moves: Iterable[tuple[Name, Name]] = (), *, clears: bool = False) -> TableMark:
+        found = frozenset(map(full, names))
         clears = clears and found.isdisjoint(temporary)
-        return TableMark(unknown.log, unknown.file, unknown.pos, unknown.reason, clears, names=found)
+        moved = frozenset((full(old), full(new)) for old, new in moves)
+        return replace(unknown, mentions=None, clears=clears, names=found, moves=moved)
 
     if isinstance(ddl, TruncateTable):
         return mark([ddl.table], clears=True)
@@ -187,14 +212,24 @@ def _of_ddl(ddl: Ddl, unknown: TableMark, schema: str, temporary: set[tuple[str,
         temporary.add((schema if ddl.table[0] is None else ddl.table[0], ddl.table[1]))
         return None
     if isinstance(ddl, CreateTable):
+        if isinstance(ddl.body, FromSelect):
+            return replace(mark([ddl.table]), reason=_STATEMENT, fills=True)
         return None if ddl.if_not_exists else mark([ddl.table], clears=True)  # it had no rows, or did not exist
     if isinstance(ddl, DropDatabase):
-        names: frozenset[tuple[str, str | None]] = frozenset({(ddl.schema, None)})
-        return TableMark(unknown.log, unknown.file, unknown.pos, unknown.reason, clears=True, names=names)
+        return replace(unknown, mentions=None, clears=True, names=frozenset({(ddl.schema, None)}))
     if isinstance(ddl, AlterTable):
-        return mark([ddl.table, *ddl.new_names])
+        others, clauses = list(ddl.new_names), ddl.clauses
+        if (
+            not isinstance(clauses, Unparsed)
+            and clauses.partitions is not None
+            and clauses.partitions.table is not None
+        ):
+            others.append(clauses.partitions.table)
+        both = [pair for other in others for pair in ((ddl.table, other), (other, ddl.table))]
+        fills = not isinstance(clauses, Unparsed) and clauses.options.moves_rows
+        return replace(mark([ddl.table, *others], both), fills=fills)
     if isinstance(ddl, RenameTables):
-        return mark([name for pair in ddl.renames for name in pair])
+        return mark([name for pair in ddl.renames for name in pair], ddl.renames)
     return unknown if isinstance(ddl, Unreadable) else None
 
 
@@ -227,6 +262,7 @@ class LatestRows:
         memory_bytes: limit for the events of all tables in memory.
         base: the rows of tables before the logs.
         known: the tables (`schema.table`) of which the rows before the logs are known; None: do not check that.
+        wants: returns whether a table, given by schema and name, is selected.
     """
 
     def __init__(
@@ -237,7 +273,9 @@ class LatestRows:
         memory_bytes: int = MEMORY_BYTES,
         base: BaseRows | None = None,
         known: Collection[str] | None = None,
+        wants: Callable[[str, str], bool] = lambda _schema, _table: True,
     ) -> None:
+        self._wants = wants
         self._base = dict(base or {})
         self._marks = list(marks)
         self._known = known
@@ -281,7 +319,7 @@ class LatestRows:
             before = int(np.searchsorted(positions, mark.pos)) if mark.log == log else 0
             self._fold(name, found, batch.slice(0, before), log)
             batch, positions = batch.slice(before), positions[before:]
-            self._pass(name, found, self._pending[name].pop(0), log)
+            self._pass(name, found, self._pending[name].pop(0))
         self._fold(name, found, batch, log)
 
     def finish(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -292,7 +330,7 @@ class LatestRows:
         """
         for name, found in self._tables.items():
             for mark in self._pending[name]:
-                self._pass(name, found, mark, mark.log)
+                self._pass(name, found, mark)
             if not found.parts:
                 self._compact(found)
                 yield from self._given_out(name, found, found.rows)
@@ -310,24 +348,31 @@ class LatestRows:
                 self._compact(part)
                 yield from self._given_out(name, part, part.rows)
         for name, rows in self._base.items():  # tables without changes
-            unchanged = _KeyedTable((), pa.schema([]), has_changes=True)
-            for mark in self._concerning(name):
-                self._pass(name, unchanged, mark, mark.log)
-            if unchanged.has_changes:
+            if self._has_rows(name, has_changes=True):
                 yield from ((name, batch) for batch in rows() if batch.num_rows)
+        filled = _names_of(mark for mark in self._marks if mark.fills)
+        others = {*(self._known or ()), *self._cleared(), *filled}.difference(self._tables, self._base)
+        for name in sorted(one for one in others if self._wants(*split_name(one))):
+            self._has_rows(name, has_changes=False)
+        if not (self._tables or self._base or others):
+            self._has_rows(".", has_changes=False)
+
+    def _has_rows(self, name: str, *, has_changes: bool) -> bool:
+        """Pass the marks of a table without row changes; return whether it has rows after them."""
+        unchanged = _KeyedTable((), pa.schema([]), has_changes=has_changes)
+        for mark in self._concerning(name):
+            self._pass(name, unchanged, mark)
+        return unchanged.has_changes
+
+    def _cleared(self, before: tuple[int, int] = (1 << 62, 0)) -> set[str]:
+        """Return the tables that statements have made or emptied."""
+        return _names_of(mark for mark in self._marks if mark.clears and (mark.log, mark.pos) < before)
 
     def known_after(self) -> list[str] | None:
         """Return the tables whose rows after the logs are known; None as `known`."""
         if self._known is None:
             return None
-        emptied = (
-            dotted_name(schema, table)
-            for mark in self._marks
-            if mark.clears
-            for schema, table in mark.names
-            if table is not None
-        )
-        return sorted({*self._known, *self._tables, *emptied})
+        return sorted({*self._known, *self._tables, *self._cleared()})
 
     def close(self) -> None:
         """Delete the files on disk."""
@@ -338,7 +383,10 @@ class LatestRows:
             self._folder.cleanup()
 
     def _concerning(self, name: str) -> list[TableMark]:
-        return [one for one in self._marks if one.concerns(*split_name(name))]
+        """Return the marks of a table; what was before it was emptied does not matter."""
+        found = [one for mark in self._marks if (one := mark.of_table(*split_name(name))) is not None]
+        last = max((at for at, one in enumerate(found) if one.clears), default=0)
+        return [one for at, one in enumerate(found) if at >= last or one.clears]
 
     def _add_base(self, name: str, found: _KeyedTable, batches: Iterable[pa.RecordBatch]) -> None:
         """Add the rows that the table has before its first change.
@@ -424,14 +472,22 @@ class LatestRows:
             hint=hint,
         )
 
-    def _pass(self, name: str, found: _KeyedTable, mark: TableMark, log: int) -> None:
+    def _pass(self, name: str, found: _KeyedTable, mark: TableMark) -> None:
         if mark.clears:
             self._clear(found)
-        elif mark.begin is None and (found.has_changes or mark.mentions):
+        elif mark.begin is None and (
+            found.has_changes or mark.fills or mark.mentions is not None or self._gets_unknown_rows(name, mark)
+        ):
             raise UnsupportedFeature(
                 f"the latest state cannot be known: {mark.reason}",
                 file=mark.file, offset=mark.pos, field=name, hint=_HINT,
             )  # fmt: skip
+
+    def _gets_unknown_rows(self, name: str, mark: TableMark) -> bool:
+        """Return whether a mark moves rows of a table into this one, and the former is not followed."""
+        sources = [dotted_name(*old) for old, new in mark.moves if dotted_name(*new) == name]
+        known = None if self._known is None else {*self._known, *self._cleared((mark.log, mark.pos))}
+        return any(not self._wants(*split_name(one)) or (known is not None and one not in known) for one in sources)
 
     def _clear(self, found: _KeyedTable) -> None:
         for writer, sink, path in found.parts.values():
@@ -518,6 +574,10 @@ class LatestRows:
             for batch in one.drop_columns([_NUMBER]).to_batches(max_chunksize=_BATCH_ROWS):
                 if batch.num_rows:
                     yield name, batch
+
+
+def _names_of(marks: Iterable[TableMark]) -> set[str]:
+    return {dotted_name(schema, table) for mark in marks for schema, table in mark.names if table is not None}
 
 
 def _without_row_hashes(batch: pa.RecordBatch, plans: Iterable[TablePlan]) -> pa.RecordBatch:

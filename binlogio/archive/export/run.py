@@ -540,7 +540,8 @@ def _latest(
     marks = table_marks(logs, rows_of.where, keyring, verify_checksum=verify_checksum)
     numbers = {name_text(one.log.name): number for number, one in enumerate(ranges)}
     known = None if base.ledger is None else base.ledger.tables
-    rows = LatestRows(marks, numbers, None if key is None else list(key), base=base.rows, known=known)
+    keys = None if key is None else list(key)
+    rows = LatestRows(marks, numbers, keys, base=base.rows, known=known, wants=rows_of.wants_table)
     with closing(rows):
         for table, batch in _records(rows_of, ranges, watch, rows.note_plan):
             rows.add(table, batch)
