@@ -24,6 +24,10 @@ from binlogio import (
 from binlogio.archive.export import export, latest
 from binlogio.arrow.encode import plan_of
 from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs
+from binlogio.gtid import GtidSet, MariadbDomains, MariadbGtidSet
+from binlogio.selection.event_filter import EventFilter, Range
+from binlogio.series.log_head import read_head
+from binlogio.storage.sources import find_logs
 from logs import encode, query
 
 T = TableDefinition("shop", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("n", "int")), ("id",))
@@ -225,3 +229,52 @@ def test_tables_that_only_statements_fill_are_refused(sql: str, tmp_path: Path) 
 
     with pytest.raises(BinlogError, match=r"shop\.new: the latest state cannot be known: changes are logged as a stat"):
         export(path, tmp_path / "to", latest=True)
+
+
+def test_a_stop_before_the_state_of_the_base_is_refused(logs: list[Path], tmp_path: Path) -> None:
+    """By position, time or GTIDs; the state of the base is later than the one that is asked for."""
+    export(logs[:2], tmp_path / "base", latest=True)
+    head = read_head(find_logs(logs[1])[0])
+    assert head is not None
+    before = head.gtids_before()
+    assert isinstance(before, GtidSet)
+    stops: list[tuple[dict[str, Any], list[Path]]] = [
+        ({"stop_offset": 4}, logs[:2]),
+        ({"stop_offset": logs[0].stat().st_size}, logs[:1]),
+        ({"where": EventFilter(group_time=Range(end=head.created))}, logs),
+        ({"where": EventFilter(timestamp=Range(end=head.created))}, logs[2:]),
+        ({"where": EventFilter(wanted_gtids=before)}, logs),
+        ({"where": EventFilter(wanted_gtids=before)}, logs[2:]),
+    ]
+    for stop, files in stops:
+        with pytest.raises(ExportError, match="the base has transactions after the stop"):
+            export(files, tmp_path / "to", latest=True, base=tmp_path / "base", **stop)
+    later = EventFilter(group_time=Range(end=head.created + 1000))
+    export(logs, tmp_path / "to", latest=True, base=tmp_path / "base", where=later)
+    assert len(exported(tmp_path / "to")["t"]) == 4
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"known_gtids": GtidSet.parse("6d1b2c9a-5b0e-11f1-9d5e-0242ac110002:5")},
+        {"wanted_gtids": MariadbGtidSet.parse("0-1-5")},
+        {"wanted_gtids": MariadbDomains(frozenset({1}))},
+    ],
+)
+def test_gtids_that_leave_transactions_out_are_refused(where: Any, logs: list[Path], tmp_path: Path) -> None:
+    export(logs[:1], tmp_path / "base", latest=True)
+
+    with pytest.raises(ExportError, match="all transactions after it"):
+        export(logs, tmp_path / "to", latest=True, base=tmp_path / "base", where=EventFilter(**where))
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_base_with_other_rows_than_its_ledger_is_refused(form: Any, logs: list[Path], tmp_path: Path) -> None:
+    export(logs[:1], tmp_path / "base", latest=True, format=form)
+    export(logs, tmp_path / "other", latest=True, format=form)
+    (tmp_path / "other" / f"shop.t.{form}").replace(tmp_path / "base" / f"shop.still.{form}")
+
+    with pytest.raises(ExportError, match=r"shop\.still\..*was changed, expected 1 rows, found 4"):
+        export(logs, tmp_path / "to", latest=True, base=tmp_path / "base")
+    assert not (tmp_path / "to").exists()

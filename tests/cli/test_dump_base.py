@@ -158,6 +158,7 @@ def test_logs_that_begin_after_a_dump_are_refused(place: dict[str, str], tmp_pat
          "t: the rows have other columns"),
         ({"VALUES (1,": "(`id`) VALUES (1);\nINSERT INTO `t` VALUES (1,"}, "lacks the values of columns, .*found c"),
         ({",\n  PRIMARY KEY (`id`)": ""}, "needs the primary key"),
+        ({"`id` int": "`id` float"}, "shop.t: a dump has 6 digits of a FLOAT, and the primary key has one"),
         ({"(1,'a": "('one','a"}, "row 1: "),
         ({"POSITION": "77"}, "77"),
         ({"-- Dumping data": "--"}, "lacks the rows of tables, as with --no-data, found shop.t"),
@@ -229,5 +230,6 @@ def test_start_positions_and_bases_without_latest_are_refused(place: dict[str, s
     path = dump(tmp_path, place)
 
     assert "leave out --start-position" in state(tmp_path, "--base", path, "-j", "4")[1]
+    assert "leave out the GTIDs to exclude" in state(tmp_path, "--base", path, "--exclude-gtids", place["GTIDS"])[1]
     done = run("export", "-q", "-o", str(tmp_path / "out"), "--base", path, str(tmp_path / "logs"))
     assert (done.exit_code, "--base needs --latest" in done.output) == (2, True)

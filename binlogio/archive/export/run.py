@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlogio.archive.export.base import Base, open_base
+from binlogio.archive.export.base import Base, check_stop, open_base
 from binlogio.archive.export.duckdb_file import DuckdbFile
 from binlogio.archive.export.files import TableFiles
 from binlogio.archive.export.lakes import DeltaTables, IcebergTables
@@ -256,6 +256,9 @@ def export(
         missing = _missing_logs(ranges, target.ledger, servers, read, ignore_missing_logs=ignore_missing_logs)
         if ranges and start_offset is not None and not target.ledger.logs:  # it is in the first log of the first export
             ranges[0].wanted = Range(start=start_offset)
+        if ranges and before.ledger is not None:
+            parts = [(one.log, one.head, max(one.start, one.wanted.start)) for one in ranges]
+            check_stop(before.ledger, parts, events, stop_offset, ring)
         if ranges and stop_offset is not None:
             ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
         _check_logs(ranges, in_order=latest)

@@ -230,6 +230,8 @@ def _dumped(
 
     if selection.start is not None:
         raise Refusal("the base has the position from which it is continued: leave out --start-position")
+    if selection.exclude_gtids is not None or selection.after_gtids is not None:
+        raise Refusal("a base is continued with all transactions after it: leave out the GTIDs to exclude")
 
     def wants(schema: str, table: str) -> bool:  # changes of system schemas are logged as GRANT and the like
         return schema not in ("mysql", "sys") and selection.names.wants(schema, table)
@@ -243,6 +245,10 @@ def _dumped(
             raise Refusal(
                 f"{path}: the dump has no position in the logs: make it with --source-data (mysqldump) or --master-data"
             )
+        for table in filter(lambda one: wants(one.schema, one.name), dump.tables.all.values()):
+            key = table.primary_key or options.get("key") or ()
+            if any(column.name in key and column.sql_type.name == "float" for column in table.columns):
+                raise Refusal(f"{path}: {table.full_name}: a dump has 6 digits of a FLOAT, and the primary key has one")
         same = {name: options[name] for name in ("tables", "columns", "key", "zero_dates") if name in options}
         export(f"{place}.index", rows, format="arrow", latest=True, **{"tables": selection.names, **same})
         made = load_ledger(rows)
