@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile
 
 _POLL_S: Final = 0.1
+_TICK_NS: Final = 300_000_000
 _REMOTE_S: Final = 5  # an object store is listed once in this time
 FIRST: Final = len(BINLOG_MAGIC)
 _Before = TypeVar("_Before", GtidSet, dict[tuple[int, int], MariadbGtid])
@@ -143,7 +144,8 @@ class SourceLogs:
         for name in (*self._sources, *(str(Path(one).parent) for one in last), *(last if with_last else ())):
             try:
                 state = Path(name).stat()
-                found.append((state.st_ino, state.st_mtime_ns, state.st_size))
+                is_recent = abs(time.time_ns() - state.st_mtime_ns) < _TICK_NS  # the next change may have the same time
+                found.append((state.st_ino, state.st_mtime_ns, state.st_size, is_recent and time.monotonic()))
             except OSError:
                 found.append(None)
         return found

@@ -6,7 +6,7 @@ This module has the options and the messages. `binlog_server` is the server.
 from __future__ import annotations
 
 import ssl
-import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -39,6 +39,7 @@ Examples: a directory of logs, which may grow; up to a transaction; for other ma
   binlogio serve --port 3307 --until 3e11fa47-71ca-11e1-9e33-c80aa9429562:230 /archive
   binlogio serve --host 0.0.0.0 --port 3307 --accounts accounts --tls-cert cert.pem --tls-key key.pem /archive
 """
+_WAIT_S: Final = 0.5
 _OF_ROWS: Final = ("databases", "tables", "exclude_tables", "operations", "condition")
 
 
@@ -104,11 +105,10 @@ def command(files: tuple[str, ...], selection: Selection, reading: Reading, *, q
     logs = SourceLogs(files, serving)
     now = [log for log, _ in logs.current()]
     check_selected(selection, now, now, serving.keyring)
-    stop = threading.Event()
     with BinlogServer(logs, listening, (lambda _text: None) if quiet else say) as server:
         say(f"serves {counted(len(now), 'log[s]')} of {logs.version} at {server.address}")
-        stop.wait()
-    return 0
+        while True:  # a wait without a limit may miss a signal that arrives as it begins
+            time.sleep(_WAIT_S)
 
 
 def _accounts(path: str | None) -> Accounts | None:
