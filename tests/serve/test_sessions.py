@@ -218,7 +218,7 @@ def test_large_packet_before_a_login_is_refused() -> None:
 
 def test_half_logins_and_idle_clients_are_closed() -> None:
     """The time for a login is for all of it, not for each byte."""
-    with listening(login_s=2, idle_s=0.3) as server:
+    with listening(login_s=2, idle_s=1) as server:
         with connect(server) as silent, connect(server) as slow:
             slow.sendall(packet(LOGIN, 1)[:20])
             rest_of(silent)
