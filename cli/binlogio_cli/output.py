@@ -227,7 +227,7 @@ def open_output(output: OutputFile, errors: str = "backslashreplace", kind: type
         yield kind(cast("BinaryIO", stream), errors)
 
 
-class Dump(Protocol):
+class EventDump(Protocol):
     """An output format of `dump`."""
 
     @property

@@ -12,7 +12,12 @@ from corpus import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-HOMES: Final = {"binlogio": ROOT, "binlogio_cli": ROOT / "cli", "pyspark_binlogio": ROOT / "spark_datasource"}
+HOMES: Final = {
+    "binlogio": ROOT,
+    "binlog_server": ROOT,
+    "binlogio_cli": ROOT / "cli",
+    "pyspark_binlogio": ROOT / "spark_datasource",
+}
 # Names that two classes still share. Empty it, never add to it.
 SHARED: Final[frozenset[str]] = frozenset()
 # Modules with exactly one importer, in the same package. A lower number is an improvement: write it here.

@@ -11,7 +11,9 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = tuple(
-    path for folder in ("binlogio", "cli", "spark_datasource") for path in sorted((ROOT / folder).rglob("*.py"))
+    path
+    for folder in ("binlogio", "binlog_server", "cli", "spark_datasource")
+    for path in sorted((ROOT / folder).rglob("*.py"))
 )
 COMPARES_LOGS: Final = re.compile(
     r"\b(created|first_gtid)\s*(==|!=|<=|>=|<|>)\s*\w+\.(created|first_gtid)|\bhash_of\(|\blog_number\([^)]*\) == \("

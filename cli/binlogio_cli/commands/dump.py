@@ -25,7 +25,7 @@ from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, error_text, say, say
 from binlogio_cli.options import FilePath, SectionedCommand, WholeNumber, format_option, ignore_missing_logs_option
 from binlogio_cli.output import (
     STDOUT,
-    Dump,
+    EventDump,
     Output,
     OutputFile,
     force_option,
@@ -296,7 +296,7 @@ class Dumping:
         self._wanted = selection.of_groups
         self._rows = row_choice(selection)
         self._schemas = renames(options["rewrite_db"])
-        self._dump: Dump | None = None
+        self._dump: EventDump | None = None
 
     def open(self, files: tuple[str, ...]) -> BinlogReader:
         """Open the selected logs, from the start offset in the first log to the stop offset in the last log."""
@@ -415,7 +415,7 @@ class Dumping:
 
         return RenamedReader(reader, ReplayFilter(rewrite_db=self._schemas))
 
-    def _dump_of(self, reader: BinlogReader, write: Callable[[bytes], object]) -> Dump:
+    def _dump_of(self, reader: BinlogReader, write: Callable[[bytes], object]) -> EventDump:
         selection, options = self._selection, self._options
         if self._form == "json":
             from binlogio_cli.dump.json_output import JsonDump  # noqa: PLC0415 - formats have different imports

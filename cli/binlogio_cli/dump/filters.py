@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from binlogio.selection.selection import Selection
     from binlogio_cli.dump.event_writer import EventWriter
     from binlogio_cli.dump.renamed import RenamedReader
-    from binlogio_cli.output import Dump
+    from binlogio_cli.output import EventDump
 
 _STATEMENTS: Final = (QueryEvent, ExecuteLoadQueryEvent)
 _BEFORE_ITS_STATEMENT: Final = (
@@ -74,7 +74,7 @@ class FilteredDump:
         self,
         reader: BinlogReader,
         selection: Selection,
-        dump: Dump,
+        dump: EventDump,
         writer: EventWriter | None = None,
         rows: RowChoice | None = None,
         *,
