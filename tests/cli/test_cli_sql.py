@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -226,6 +227,23 @@ def test_folders_of_killed_queries_are_removed(tmp_path: Path, monkeypatch: pyte
     assert set(tmp_path.iterdir()) == {new, running}
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux has the CPU time of one process")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_query_at_once(number: int, code: int, tmp_path: Path) -> None:
+    """DuckDB waited in most runs for the end of its tasks, which take hours here. The temporary folder is removed."""
+    query = "SELECT sum(a.range * b.range) AS s FROM range(100000000) a, range(100000) b"
+    command = [sys.executable, "-m", "binlogio_cli", "sql", "-q", query, str(ROWS)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as process:
+        times = Path(f"/proc/{process.pid}/stat")
+        while sum(map(int, times.read_text().split()[13:15])) < 3 * os.sysconf("SC_CLK_TCK"):  # the query runs
+            assert process.poll() is None
+        process.send_signal(number)
+        _, said = process.communicate()
+
+    assert (process.returncode, said.strip(), list(tmp_path.iterdir())) == (code, b"", [])
+
+
 def write_tables(tmp_path: Path, *names: tuple[str, str]) -> Path:
     """Write a log with a row in each table, whose id is the number of the table."""
     script = tmp_path / "script.jsonl"
@@ -261,7 +279,7 @@ def test_without_a_query_standard_input_has_them() -> None:
 def test_a_terminal_is_asked_until_it_says_quit() -> None:
     """The tables are shown first; a query that is refused does not end it."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "binlogio_cli", "sql", "--no-progress", "-T", "pk2", str(ROWS)]
+    command = [str(Path(sys.executable).with_name("binlogio")), "sql", "--no-progress", "-T", "pk2", str(ROWS)]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         shown = read_until(ours, "binlogio> ")

@@ -7,6 +7,7 @@ does; DuckDB answers the query. Values, definitions, selection and errors are th
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -16,6 +17,7 @@ from datetime import timedelta, timezone
 from glob import escape
 from importlib.util import find_spec
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
@@ -36,6 +38,7 @@ from binlogio_cli.selection import input_once, output_zone, reading_options, sel
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import tzinfo
+    from types import FrameType
 
     import duckdb
 
@@ -236,7 +239,27 @@ def _opened(place: Path, tables: list[str]) -> Iterator[duckdb.DuckDBPyConnectio
             if found[table.casefold()] == 1:
                 source = quoted(_CATALOG, schema, table)
                 connection.execute(f"CREATE TEMP VIEW {quoted(table)} AS SELECT * FROM {source}")  # noqa: S608
-        yield connection
+        with _interruptible(connection):
+            yield connection
+
+
+@contextmanager
+def _interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """End a query at a signal at once: without a call of `interrupt`, DuckDB may wait for the end of its tasks."""
+    before: dict[int, Any] = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        connection.interrupt()
+        before[number](number, frame)
+
+    handled = [one for one, handler in before.items() if callable(handler) and current_thread() is main_thread()]
+    try:
+        for one in handled:
+            signal.signal(one, stop)
+        yield
+    finally:
+        for one in handled:
+            signal.signal(one, before[one])
 
 
 @contextmanager
