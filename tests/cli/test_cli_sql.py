@@ -50,7 +50,13 @@ def test_a_table_has_the_changes_of_the_logs() -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["SELECT * FROM pk2 ORDER BY id1", "SELECT * FROM pk2 ORDER BY id1 -- last", "FROM pk2 ORDER BY id1; "]
+    "query",
+    [
+        "SELECT * FROM pk2 ORDER BY id1",
+        "FROM pk2 ORDER BY id1; -- ';'\n/* ; */",
+        "SELECT * FROM pk2 ORDER BY id1 -- last",
+        "FROM pk2 ORDER BY id1; ",
+    ],
 )
 def test_latest_has_the_rows(query: str) -> None:
     """The last state of each row, in the columns of the table."""
@@ -273,7 +279,7 @@ def test_without_a_query_standard_input_has_them() -> None:
 
     assert (result.exit_code, result.stdout.split()) == (2, ["n", "6", "a", "a;", "b", "2"])
     assert '"nope" was not found' in result.stderr
-    assert CliRunner().invoke(cli, ["sql", "-q", str(ROWS)], input="SELECT 1 AS a").stdout == "a\n1\n"
+    assert CliRunner().invoke(cli, ["sql", "-q", str(ROWS)], input="SELECT 1 AS a; -- b\n/* c */").stdout == "a\n1\n"
 
 
 def test_a_terminal_is_asked_until_it_says_quit() -> None:

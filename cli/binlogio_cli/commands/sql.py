@@ -142,7 +142,7 @@ def command(
         with _errors(known), _opened(place, known) as connection, open_output(target) as stream:
             for text in _inputs(is_terminal=is_asked) if query is None else [query]:
                 with _errors(known, goes_on=is_asked):
-                    for one in [text] if query is not None else _statements(text):
+                    for one in _statements(text):
                         _answer(connection, one, form, folder, stream)
     return code
 
@@ -204,8 +204,8 @@ def _check(query: str) -> None:
     Raises:
         Refusal: it is not.
     """
-    if find_spec("duckdb") is not None and len(_statements(query)) != 1:  # without it, the export names the package
-        raise Refusal("one query, such as a SELECT, can be answered")
+    if find_spec("duckdb") is not None and (count := len(_statements(query))) != 1:  # else the export names the package
+        raise Refusal(f"one query, such as a SELECT, can be answered, found {count or 'a comment'}")
 
 
 def _statements(text: str) -> list[str]:
@@ -221,9 +221,21 @@ def _statements(text: str) -> list[str]:
     except duckdb.Error as exc:
         raise Refusal(f"DuckDB: {str(exc).splitlines()[0]} (a query is one SELECT; docs: export.html#sql)") from exc
     kinds = [one.type.name for one in found]
-    if not kinds or not set(kinds).issubset(_QUERIES):
-        raise Refusal(f"a query, such as a SELECT, can be answered, found {' and '.join(kinds) or 'a comment'}")
-    return [one.query.strip().rstrip(";") for one in found]
+    if not set(kinds).issubset(_QUERIES):
+        raise Refusal(f"a query, such as a SELECT, can be answered, found {' and '.join(kinds)}")
+    return [_without_end(one.query) for one in found]
+
+
+def _without_end(query: str) -> str:
+    """Return a query without the semicolon and the comments after it, as parentheses need it."""
+    import duckdb  # noqa: PLC0415
+
+    end = len(query)
+    for start, kind in reversed(duckdb.tokenize(query)):
+        if kind != duckdb.token_type.comment and query[start] != ";":
+            break
+        end = start
+    return query[:end]
 
 
 @contextmanager
