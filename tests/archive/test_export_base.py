@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +279,49 @@ def test_a_base_with_other_rows_than_its_ledger_is_refused(form: Any, logs: list
     with pytest.raises(ExportError, match=r"shop\.still\..*was changed, expected 1 rows, found 4"):
         export(logs, tmp_path / "to", latest=True, base=tmp_path / "base")
     assert not (tmp_path / "to").exists()
+
+
+PARENT = replace(T, name="p")
+CHILD = replace(T, name="c")
+
+
+@pytest.mark.parametrize(
+    ("version", "change", "tables", "reason"),
+    [
+        ("8.4.3", Delete(PARENT, [(1, 1)]), None, r"binlog\.000001: at \d+: shop\.c: .*a foreign key .* changed rows"),
+        ("8.4.3", Update(PARENT, [((1, 1), (7, 1))]), None, "a foreign key .* changed rows"),
+        ("8.4.3", Delete(PARENT, [(1, 1)]), ["shop.c"], "select shop.p, too"),
+        ("8.4.3", Delete(PARENT, [(2, 2)]), None, ""),
+        ("8.4.3", Update(PARENT, [((1, 1), (1, 9))]), None, ""),
+        ("9.7.0", Delete(PARENT, [(1, 1)]), None, ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("has_base", [False, True])
+def test_rows_that_foreign_keys_changed_are_refused(
+    version: str, change: Any, tables: Any, reason: str, has_base: bool, tmp_path: Path
+) -> None:
+    """Servers before MySQL 9.6 do not log them. Rows that do not refer to the changed ones are no obstacle."""
+    variables = replace(FULL, server_version=version)
+    key = "FOREIGN KEY x (n) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE"
+    with BinlogWriter(tmp_path / "logs" / "binlog", variables=variables) as log, log.session("shop") as session:
+        session.ddl("CREATE TABLE p (id INT PRIMARY KEY, n INT)")
+        session.ddl(f"CREATE TABLE c (id INT PRIMARY KEY, n INT, {key})")
+        session.execute(Statement("", [Insert(PARENT, [(1, 1), (2, 2)])]))
+        session.execute(Statement("", [Insert(CHILD, [(1, 1)])]))
+        base = tmp_path / "base" if has_base else None
+        if base is not None and tables is None:
+            export(tmp_path / "logs", base, latest=True)
+        elif base is not None:
+            return
+        session.execute(Statement("", [change]))
+
+    def run() -> None:
+        export(tmp_path / "logs", tmp_path / "to", latest=True, base=base, tables=tables)
+
+    if reason:
+        with pytest.raises(BinlogError, match=reason):
+            run()
+        assert not (tmp_path / "to").exists()
+    else:
+        run()
+        assert exported(tmp_path / "to")["c"] == [(1, 1)]

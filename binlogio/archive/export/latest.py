@@ -35,6 +35,7 @@ from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.schema import statements
 from binlogio.schema.ddl.first_words import may_be_ddl
+from binlogio.schema.ddl.foreign_keys import Cascade, cascades_of
 from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.tokens import Unparsed
 from binlogio.schema.ddl.tree import (
@@ -47,6 +48,7 @@ from binlogio.schema.ddl.tree import (
     TruncateTable,
     Unreadable,
 )
+from binlogio.schema.identifiers import folded
 from binlogio.selection.event_filter import EventFilter
 from binlogio.storage.index_file import unescaped_name
 
@@ -66,6 +68,7 @@ _NUMBER: Final = "binlogio number"
 _GROUP_STARTS: Final = pa.array([code.name for code in GROUP_STARTS])
 _PREPARES: Final = EventType.XA_PREPARE_LOG_EVENT.name
 _MARKED: Final = pa.array([_PREPARES, "INCIDENT_EVENT", "QUERY_EVENT", "EXECUTE_LOAD_QUERY_EVENT"])
+_HINT_CASCADE: Final = "leave the table out with `--exclude-table`, or make a base after the change"
 _USUAL: Final = pa.array(["BEGIN", "COMMIT"])
 _STATEMENT: Final = "changes are logged as a statement"
 _OF_SYSTEM: Final = re.compile(
@@ -86,7 +89,8 @@ class TableMark:
     raise an error with `reason`. `names` has pairs of schema and table; a table of None means all tables of the schema.
     `mentions` is a statement text: the mark affects the tables whose names occur in it, also empty ones; an empty text
     is about all tables. `moves` has pairs of names: the rows of the first table become those of the second one. If
-    `fills`, rows may come into empty tables. `log` is the number of the log.
+    `fills`, rows may come into empty tables. `cascades` are foreign keys that the statement makes, and that change
+    rows. `log` is the number of the log.
     """
 
     log: int
@@ -99,6 +103,7 @@ class TableMark:
     mentions: str | None = None
     moves: frozenset[tuple[tuple[str, str], tuple[str, str]]] = frozenset()
     fills: bool = False
+    cascades: tuple[Cascade, ...] = ()
 
     def of_table(self, schema: str, table: str) -> TableMark | None:
         """Return what the mark is for a table; None if it does not affect it.
@@ -189,7 +194,12 @@ def _mark(
         return None if _OF_SYSTEM.match(sql) else TableMark(log, file, pos, _STATEMENT, mentions="")
     if not may_be_ddl(sql.encode("utf-8", "surrogateescape")):
         return None
-    return _of_ddl(parse_ddl(sql), TableMark(log, file, pos, sql[:80], mentions=sql), schema, temporary)
+    ddl, unknown = parse_ddl(sql), TableMark(log, file, pos, sql[:80], mentions=sql)
+    mark = _of_ddl(ddl, unknown, schema, temporary)
+    if not isinstance(ddl, (CreateTable, AlterTable)) or not ddl.references:
+        return mark
+    child = schema if ddl.table[0] is None else ddl.table[0], ddl.table[1]
+    return replace(mark or replace(unknown, mentions=None), cascades=cascades_of(ddl.references, child))
 
 
 def _of_ddl(ddl: Ddl, unknown: TableMark, schema: str, temporary: set[tuple[str, str]]) -> TableMark | None:
@@ -263,6 +273,7 @@ class LatestRows:
         base: the rows of tables before the logs.
         known: the tables (`schema.table`) of which the rows before the logs are known; None: do not check that.
         wants: returns whether a table, given by schema and name, is selected.
+        cascades: the foreign keys before the logs that change rows.
     """
 
     def __init__(
@@ -274,11 +285,15 @@ class LatestRows:
         base: BaseRows | None = None,
         known: Collection[str] | None = None,
         wants: Callable[[str, str], bool] = lambda _schema, _table: True,
+        cascades: Iterable[Cascade] = (),
     ) -> None:
         self._wants = wants
+        self.follows_cascades = True
         self._base = dict(base or {})
         self._marks = list(marks)
         self._known = known
+        self.cascades = tuple(dict.fromkeys((*cascades, *(one for mark in self._marks for one in mark.cascades))))
+        self._lost: list[tuple[Cascade, str, int, pa.Table]] = []  # keys of rows whose children a foreign key changed
         self._log_numbers = log_numbers
         self._key = None if key is None else tuple(key)
         self._memory_bytes = memory_bytes
@@ -312,6 +327,7 @@ class LatestRows:
             elif not (is_empty or self._known is None or name in self._known):
                 raise self._refused(name, batch, 0, "the base does not have the table", _NOT_IN_BASE)
         self._check_layout(name, batch)
+        self._note_lost(name, found, batch)
         positions = np.asarray(batch.column("pos"))
         for mark in list(self._pending[name]):
             if (mark.log, mark.pos) >= (log, int(positions[-1])):
@@ -347,9 +363,16 @@ class LatestRows:
                         events.append(pa.ipc.open_stream(found.parts[number, is_row][2]).read_all())
                 self._compact(part)
                 yield from self._given_out(name, part, part.rows)
-        for name, rows in self._base.items():  # tables without changes
+        yield from self._unchanged()
+
+    def _unchanged(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the rows of the tables of the base without row changes, and check the marks of others."""
+        for name, rows in self._base.items():
             if self._has_rows(name, has_changes=True):
-                yield from ((name, batch) for batch in rows() if batch.num_rows)
+                for batch in rows():
+                    self._check_lost(name, batch)
+                    if batch.num_rows:
+                        yield name, batch
         filled = _names_of(mark for mark in self._marks if mark.fills)
         others = {*(self._known or ()), *self._cleared(), *filled}.difference(self._tables, self._base)
         for name in sorted(one for one in others if self._wants(*split_name(one))):
@@ -489,6 +512,45 @@ class LatestRows:
         known = None if self._known is None else {*self._known, *self._cleared((mark.log, mark.pos))}
         return any(not self._wants(*split_name(one)) or (known is not None and one not in known) for one in sources)
 
+    def _note_lost(self, name: str, found: _KeyedTable, batch: pa.RecordBatch) -> None:
+        """Note the keys of rows with whose change a foreign key changed rows of other tables, which is not logged."""
+        before, after = batch.column("before"), batch.column("after")
+        for one in self.cascades if self.follows_cascades else ():
+            if folded(one.parent) != folded(split_name(name)) or not self._wants(*one.child):
+                continue
+            columns = [label for label in found.schema.names if label.casefold() in {*map(str.casefold, one.columns)}]
+            columns = columns if one.columns else list(found.key)
+            is_deleted = pc.and_(before.is_valid(), after.is_null())
+            is_changed = pc.and_(
+                pc.and_(before.is_valid(), after.is_valid()), pc.invert(_same_keys(before, after, columns))
+            )
+            lost = pc.or_(pc.and_(is_deleted, bool(one.on_delete)), pc.and_(is_changed, bool(one.on_update)))
+            if pc.any(lost).as_py():
+                keys = pa.table([before.field(label) for label in columns], columns).filter(lost)
+                at = batch.slice(pc.index(lost, True).as_py(), 1)
+                place = unescaped_name(at.column("file")[0].as_py()), at.column("pos")[0].as_py()
+                self._lost.append((one, *place, keys))
+
+    def _check_lost(self, name: str, rows: pa.Table | pa.RecordBatch) -> None:
+        """Raise if a foreign key has changed rows of a table, or if that is not known."""
+        if not (rows.num_rows and self.follows_cascades):
+            return
+        own = folded(split_name(name))
+        for one in self.cascades:
+            if folded(one.child) == own and not self._wants(*one.parent):
+                parent = dotted_name(*one.parent)
+                raise UnsupportedFeature(
+                    f"the latest state cannot be known: foreign keys change rows together with those of {parent}",
+                    field=name,
+                    hint=f"select {parent}, too; servers do not log such changes",
+                )
+        for one, file, pos, keys in self._lost:
+            if folded(one.child) == own and _refer(rows, one.child_columns, keys):
+                reason = "a foreign key (ON DELETE or ON UPDATE) changed rows, which servers do not log"
+                raise UnsupportedFeature(
+                    f"the latest state cannot be known: {reason}", file=file, offset=pos, field=name, hint=_HINT_CASCADE
+                )
+
     def _clear(self, found: _KeyedTable) -> None:
         for writer, sink, path in found.parts.values():
             writer.close()
@@ -571,6 +633,7 @@ class LatestRows:
 
     def _given_out(self, name: str, found: _KeyedTable, rows: list[pa.Table]) -> Iterator[tuple[str, pa.RecordBatch]]:
         for one in rows:
+            self._check_lost(name, one)
             for batch in one.drop_columns([_NUMBER]).to_batches(max_chunksize=_BATCH_ROWS):
                 if batch.num_rows:
                     yield name, batch
@@ -616,6 +679,31 @@ def _same_keys(before: pa.StructArray, after: pa.StructArray, key: Sequence[str]
     for name in key:
         same = pc.and_(same, pc.fill_null(pc.equal(before.field(name), after.field(name)), False))  # noqa: FBT003
     return same
+
+
+def _refer(rows: pa.Table | pa.RecordBatch, columns: Sequence[str], keys: pa.Table) -> bool:
+    """Return whether rows refer to some of the keys, or may do so: texts are compared without case and spaces."""
+    labels = {label.casefold(): label for label in rows.schema.names}
+    if len(columns) != keys.num_columns or not columns or any(one.casefold() not in labels for one in columns):
+        return True
+    found = None
+    for name, key in zip(columns, keys.columns, strict=True):
+        column = rows.column(labels[name.casefold()])
+        try:
+            given = pc.drop_null(key.cast(column.type))
+        except pa.ArrowInvalid:
+            return True
+        if pa.types.is_string(column.type):
+            if not pc.all(pc.string_is_ascii(given)).as_py():
+                return True
+            column, given = _folded_texts(column), _folded_texts(given)
+        is_there = pc.is_in(column, value_set=given)
+        found = is_there if found is None else pc.and_(found, is_there)
+    return bool(pc.any(found).as_py())
+
+
+def _folded_texts(texts: Any) -> Any:
+    return pc.utf8_rtrim_whitespace(pc.utf8_lower(texts))
 
 
 def _part_of(key: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from binlogio.errors import BinlogFormatError, ChangedLogs, Hint
+from binlogio.schema.ddl.foreign_keys import Cascade
 from binlogio.series import LogMatch, LogProgress
 from binlogio.series.gtid_history import ServerGtids
 from binlogio.storage.new_file import check_regular, is_side, make_directory, new_file, sync_directory
@@ -54,7 +55,8 @@ class HeldFile:
 class ExportLedger:
     """The content of an export, and the options it was made with.
 
-    `tables` are the tables whose state is known, of an export that continues a dump. `run` counts the exports into the
+    `tables` are the tables whose state is known, of an export that continues a dump. `cascades` are the foreign keys
+    that change rows, of a latest state. `run` counts the exports into the
     target. `id` identifies the target in the transaction logs of Delta and Iceberg
     tables. `named` are the tables whose columns have names. `gtids` has the GTIDs of the logs (`ServerGtids`).
     """
@@ -70,6 +72,7 @@ class ExportLedger:
     named: list[str] = field(default_factory=list)
     gtids: list[Any] = field(default_factory=list)
     tables: list[str] | None = None
+    cascades: list[Any] = field(default_factory=list)
     version: int = _VERSION
 
     @classmethod
@@ -200,6 +203,8 @@ def _check_fields(ledger: ExportLedger) -> None:
     texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named, *(ledger.tables or ())]
     options: Any = ledger.options
     ServerGtids.from_json(ledger.gtids)
+    for one in ledger.cascades:
+        cascade_from_json(one)
     is_valid = isinstance(options, dict) and all(isinstance(one, str) for one in texts)
     is_valid &= _is_count(ledger.run)
     for one in (*map(asdict, ledger.files), *ledger.pending):
@@ -207,6 +212,23 @@ def _check_fields(ledger: ExportLedger) -> None:
         is_valid &= isinstance(one["path"], str) and (one["day"] is None or isinstance(one["day"], str))
     if not is_valid:
         raise ValueError("a field of the ledger has a value of another type")
+
+
+def cascade_to_json(cascade: Cascade) -> list[Any]:
+    """Return the stored form of a foreign key."""
+    actions = cascade.on_delete, cascade.on_update
+    return [list(one) for one in (cascade.child, cascade.parent, cascade.columns, actions, cascade.child_columns)]
+
+
+def cascade_from_json(value: Any) -> Cascade:
+    """Parse what `cascade_to_json` returned.
+
+    Raises:
+        ValueError, TypeError: it is something else.
+    """
+    child, parent, columns, (on_delete, on_update), own = ([str(part) for part in one] for one in value)
+    names = (child[0], child[1]), (parent[0], parent[1])
+    return Cascade(*names, tuple(columns), on_delete, on_update, child_columns=tuple(own))
 
 
 def _is_count(value: object) -> bool:

@@ -27,7 +27,14 @@ from binlogio.archive.export.duckdb_file import DuckdbFile
 from binlogio.archive.export.files import TableFiles
 from binlogio.archive.export.lakes import DeltaTables, IcebergTables
 from binlogio.archive.export.latest import LatestRows, table_marks
-from binlogio.archive.export.ledger import ExportLedger, begin_commit, complete, load_ledger
+from binlogio.archive.export.ledger import (
+    ExportLedger,
+    begin_commit,
+    cascade_from_json,
+    cascade_to_json,
+    complete,
+    load_ledger,
+)
 from binlogio.archive.export.type_map import ExportFormat, check_names
 from binlogio.archive.logged_gtids import ReadGtids, check_gtids, latest_gtids, logged_gtids
 from binlogio.columnar import is_one_piece, last_group_end
@@ -35,6 +42,7 @@ from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.columnar.splits.group_scan import check_bounds
 from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
+from binlogio.events.format_description import server_version_numbers
 from binlogio.gtid import GtidSet
 from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_LIMITS, Limits, ReadOptions
@@ -75,6 +83,7 @@ FormatName = Literal["parquet", "arrow", "csv", "jsonl", "duckdb", "delta", "ice
 _FILE_NAME: Final = re.compile(
     r"\.(csv|tsv|parquet|arrow|feather|jsonl?|ndjson|db|duckdb|sqlite3?|gz|zst)$", re.IGNORECASE
 )
+_LOGS_CASCADES: Final = (9, 6, 0)
 _LEFT_OUT: Final = ("schema", "table", "last_committed", "sequence_number")
 
 
@@ -544,12 +553,20 @@ def _latest(
     numbers = {name_text(one.log.name): number for number, one in enumerate(ranges)}
     known = None if base.ledger is None else base.ledger.tables
     keys = None if key is None else list(key)
-    rows = LatestRows(marks, numbers, keys, base=base.rows, known=known, wants=rows_of.wants_table)
+    cascades = [] if base.ledger is None else list(map(cascade_from_json, base.ledger.cascades))
+    rows = LatestRows(marks, numbers, keys, base=base.rows, known=known, wants=rows_of.wants_table, cascades=cascades)
+    if ranges and all(one.head is not None and _logs_cascades(one.head) for one in ranges):
+        rows.follows_cascades = False
     with closing(rows):
         for table, batch in _records(rows_of, ranges, watch, rows.note_plan):
             rows.add(table, batch)
         yield from rows.finish()
-        ledger.tables = rows.known_after()
+        ledger.tables, ledger.cascades = rows.known_after(), list(map(cascade_to_json, rows.cascades))
+
+
+def _logs_cascades(head: LogHead) -> bool:
+    """Return whether the server logs the rows that foreign keys change."""
+    return not head.context.is_mariadb and server_version_numbers(head.context.server_version) >= _LOGS_CASCADES
 
 
 # ------------------------------------------------------------------------------------------------------------- targets

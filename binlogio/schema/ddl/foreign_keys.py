@@ -12,7 +12,7 @@ Rows events of servers that do have the flag USE_SQL_FOREIGN_KEY.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +39,8 @@ class Cascade:
 
     `on_delete` and `on_update` are the actions that change rows of the child: CASCADE, SET NULL, SET DEFAULT, or "".
     `name` is that of the constraint; without one InnoDB names the key after the table and a number, such as
-    `child_ibfk_1`. `number` is 0 if unknown.
+    `child_ibfk_1`. `number` is 0 if unknown. `child_columns` are those of the child that refer to `columns`; empty if
+    unknown.
     """
 
     child: tuple[str, str]
@@ -49,6 +50,7 @@ class Cascade:
     on_update: str = ""
     name: str = ""
     number: int = 0
+    child_columns: tuple[str, ...] = field(default=(), compare=False)
 
     def has_name(self, name: str) -> bool:
         """Return whether the constraint certainly has a name, which servers compare without case."""
@@ -71,6 +73,7 @@ class Reference:
     constraint: str
     has_index_name: bool
     number: int = 0
+    child_columns: tuple[str, ...] = field(default=(), compare=False)
 
 
 def cascades_of(references: Iterable[Reference], child: tuple[str, str]) -> tuple[Cascade, ...]:
@@ -87,6 +90,7 @@ def cascades_of(references: Iterable[Reference], child: tuple[str, str]) -> tupl
             one.on_update,
             one.constraint,
             one.number,
+            one.child_columns,
         )
         for one in references
         if one.on_delete or one.on_update
@@ -148,7 +152,7 @@ def foreign_keys_of(
 
 def _references(words: Words) -> Iterator[Reference]:
     words = Words(words.tokens, words.sql_mode)
-    is_of_column, constraint, has_index_name = True, "", False
+    is_of_column, constraint, has_index_name, own = True, "", False, Words([])
     while not words.ended:
         token = words.take()
         if token.kind == "word" and token.upper == "FOREIGN" and words.sees("KEY"):
@@ -156,11 +160,12 @@ def _references(words: Words) -> Iterator[Reference]:
             words.take()
             words.accept("IF", "NOT", "EXISTS")
             has_index_name = words.next.upper != "("
+            own = Words(words.tokens[words.at + has_index_name :], words.sql_mode)
         if token.kind != "word" or token.upper != "REFERENCES" or not words.next.is_name:
             continue
         try:
             parent = words.table_name()
-            columns = tuple(_columns(words))
+            columns, child_columns = tuple(_columns(words)), tuple(_columns(own))
             if words.accept("MATCH"):
                 words.take()
             actions = dict(_actions(words))
@@ -168,8 +173,10 @@ def _references(words: Words) -> Iterator[Reference]:
             return
         found = (actions.get(event, "") for event in ("DELETE", "UPDATE"))
         on_delete, on_update = (action if action in _CHANGES else "" for action in found)
-        yield Reference(parent, columns, on_delete, on_update, is_of_column, constraint, has_index_name)
-        is_of_column, constraint, has_index_name = True, "", False
+        yield Reference(
+            parent, columns, on_delete, on_update, is_of_column, constraint, has_index_name, child_columns=child_columns
+        )
+        is_of_column, constraint, has_index_name, own = True, "", False, Words([])
 
 
 def _constraint_before(words: Words) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive.export import ExportFormat, export
-from binlogio.archive.export.ledger import load_ledger, save_ledger
+from binlogio.archive.export.ledger import cascade_to_json, load_ledger, save_ledger
 from binlogio.columnar import SOURCE_COLUMNS
 from binlogio.gtid import GtidSet
 from binlogio.schema.given import GivenDefinitions
@@ -253,8 +253,9 @@ def _dumped(
         export(f"{place}.index", rows, format="arrow", latest=True, **{"tables": selection.names, **same})
         made = load_ledger(rows)
         if made is not None:  # it is always there
-            tables = sorted(dump.tables.all)
-            save_ledger(replace(made, logs=[], gtids=[], tables=tables), rows)  # the logs of the server continue it
+            tables, cascades = sorted(dump.tables.all), [cascade_to_json(one) for one in dump.tables.cascades]
+            made = replace(made, logs=[], gtids=[], tables=tables, cascades=cascades)
+            save_ledger(made, rows)  # the logs of the server continue it
         if reading.definitions is None:
             reading = replace(reading, definitions=GivenDefinitions(dump.tables.all, passes_over=True))
         yield str(rows), replace(selection, start=dump.position), reading, gtids

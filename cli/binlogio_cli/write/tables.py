@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-    from binlogio.schema.ddl.foreign_keys import Reference
+    from binlogio.schema.ddl.foreign_keys import Cascade, Reference
     from binlogio.schema.ddl.parsed_table import ParsedTable
     from binlogio.schema.types import Vendor
 
@@ -97,6 +97,11 @@ class ScriptTables:
             self._definitions = {name: self._defined(name, table) for name, table in found.items()}
             self._all = {name: definition for name, (_, definition) in self._definitions.items()} | self._given
         return self._all
+
+    @property
+    def cascades(self) -> tuple[Cascade, ...]:
+        """The foreign keys that change rows."""
+        return tuple(self._catalogue.cascades)
 
     def temporary(self, sql: str, schema: str, name: str) -> TableDefinition:
         """Return the definition of a temporary table: the explicit one, or the one in its CREATE TEMPORARY TABLE.

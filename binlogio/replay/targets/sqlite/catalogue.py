@@ -125,7 +125,7 @@ class SqliteCatalogue:
             found, full_name = cascades.of_child(child), dotted_name(*child)
             self._connection.execute(f"DELETE FROM {FOREIGN_KEYS} WHERE child = ?", (full_name,))  # noqa: S608
             if found:
-                text = json.dumps([astuple(one) for one in found])
+                text = json.dumps([astuple(one)[:-1] for one in found])  # without the columns of the child
                 self._connection.execute(f"INSERT INTO {FOREIGN_KEYS} VALUES (?, ?)", (full_name, text))  # noqa: S608
         cascades.changed.clear()
 
