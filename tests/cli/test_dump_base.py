@@ -184,6 +184,34 @@ def test_names_without_quotes_are_those_with_quotes(place: dict[str, str], tmp_p
     assert len(state(tmp_path, "--base", dump(tmp_path, place, **changes))) == len(ROWS) + 1
 
 
+@pytest.mark.parametrize("at_head", [False, True])
+def test_the_log_of_another_server_with_that_name_is_refused(
+    at_head: bool, place: dict[str, str], tmp_path: Path
+) -> None:
+    other = ServerVariables(server_version="8.4.3", gtid_mode="ON", server_uuid=UUID.replace("6d", "7d"))
+    with BinlogWriter(tmp_path / "other" / "binlog", variables=other) as log, log.session() as session:
+        position = (tmp_path / "other" / "binlog.000001").stat().st_size if at_head else 0
+        session.ddl("CREATE DATABASE shop")
+        position = position or (tmp_path / "other" / "binlog.000001").stat().st_size
+        session.execute(Statement("", [Insert(T, [(7, "x")])]))
+
+    code, output = state(tmp_path, "--base", dump(tmp_path, {**place, "POSITION": str(position)}), logs="other")
+    assert (code, "the log is not the one of the dump, which has the GTIDs 6d1b2c9a" in output) == (2, True), output
+
+
+def test_other_columns_before_the_dump_are_no_obstacle(tmp_path: Path) -> None:
+    """In the same log, of a table with this name."""
+    variables = ServerVariables(server_version="8.4.3", gtid_mode="ON", server_uuid=UUID, binlog_row_metadata="MINIMAL")
+    wide = replace(T, columns=(*T.columns, ColumnDefinition("x", "int")))
+    with BinlogWriter(tmp_path / "logs" / "binlog", variables=variables) as log, log.session() as session:
+        session.ddl("CREATE DATABASE shop")
+        session.execute(Statement("", [Insert(wide, [(1, "a", 1)])]))
+        place = {"POSITION": str((tmp_path / "logs" / "binlog.000001").stat().st_size), "GTIDS": str(log.gtid_executed)}
+        session.execute(Statement("", [Update(T, [((2, None), (2, "new"))])]))
+
+    assert state(tmp_path, "--base", dump(tmp_path, place)) == [*ROWS[:1], (2, "new"), *ROWS[2:]]
+
+
 def test_a_table_that_the_dump_lacks_is_refused_unless_it_was_made_after_it(
     place: dict[str, str], tmp_path: Path
 ) -> None:

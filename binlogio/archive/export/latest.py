@@ -449,11 +449,10 @@ class LatestRows:
                 self._spill(largest)
 
     def _begin(self, name: str, batch: pa.RecordBatch) -> _KeyedTable:
-        plans = list(self._plans[name].values())
-        keys = {tuple(plan.columns[position].label for position, _ in plan.primary_key) for plan in plans}
+        image = batch.schema.field("after").type
+        keys = {key for _, key in self._layouts(name, image)}
         key = next(iter(keys)) if len(keys) == 1 else ()
         key = key or self._key or ()
-        image = batch.schema.field("after").type
         missing = [one for one in key if image.get_field_index(one) < 0]
         if not key or missing:
             raise ExportError(
@@ -466,15 +465,23 @@ class LatestRows:
         schema = pa.schema([*image, pa.field(_NUMBER, pa.int64())])
         return _KeyedTable(key, schema)
 
+    def _layouts(self, name: str, image: pa.StructType) -> set[tuple[tuple[tuple[str, int], ...], tuple[str, ...]]]:
+        """Return the places and the keys of a table whose rows have these columns, also of rows before the base."""
+        names, found = {one.name for one in image}, set()
+        for plan in self._plans[name].values():
+            places = {one.label: one.position for one in plan.columns}
+            if names <= places.keys():
+                key = tuple(plan.columns[position].label for position, _ in plan.primary_key)
+                found.add((tuple(places.items()), key))
+        return found
+
     def _check_layout(self, name: str, batch: pa.RecordBatch) -> None:
         """Raise if images lack columns, or if the columns of the table change."""
-        if len(self._plans[name]) > 1 or pa.schema(list(batch.schema.field("after").type)) != pa.schema(
-            list(self._tables[name].schema)[:-1]
-        ):
+        found, image = self._tables[name], batch.schema.field("after").type
+        layouts = self._layouts(name, image)
+        if len(layouts) != 1 or pa.schema(list(image)) != pa.schema(list(found.schema)[:-1]):
             raise self._refused(name, batch, 0, "the columns of the table change within the logs")
-        (plan,) = self._plans[name].values()
-        positions = {one.label: one.position for one in plan.columns}
-        found = self._tables[name]
+        positions = dict(next(places for places, _ in layouts))
         for side, wanted in (("after", found.schema.names[:-1]), ("before", found.key)):
             needed = sum(1 << positions[one] for one in wanted)
             column = batch.column(f"{side}_present")

@@ -5,7 +5,7 @@ This module has the options and the report; `binlogio.archive.export` does the e
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,10 +15,12 @@ import click
 
 from binlogio.archive.export import ExportFormat, export
 from binlogio.archive.export.ledger import cascade_to_json, load_ledger, save_ledger
+from binlogio.archive.logged_gtids import logged_gtids
 from binlogio.columnar import SOURCE_COLUMNS
-from binlogio.gtid import GtidSet
+from binlogio.errors import BinlogFormatError
+from binlogio.gtid import GtidSet, Tag, Tsid, Uuid
 from binlogio.schema.given import GivenDefinitions
-from binlogio.series.continuity import missing_gtids
+from binlogio.series.continuity import missing_gtids, shown
 from binlogio.series.log_head import read_head
 from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
@@ -271,7 +273,25 @@ def _after(gtids: GtidSet, selection: Selection, logs: Sequence[LogFile], keyrin
     before = None if head is None else head.gtids_before()
     if isinstance(before, GtidSet) and not before.issubset(gtids):
         raise missing_gtids(logs[0].name, str(before - gtids).replace("\n", ""))
+    if isinstance(before, GtidSet) and selection.start is not None:
+        done = before.union(_gtids_in(logs[0], keyring, selection.start_offset or 0))
+        if not done.issubset(gtids) or (gtids and gtids.isdisjoint(done)):
+            raise Refusal(
+                f"{logs[0].name}: the log is not the one of the dump, which has the GTIDs {shown(gtids)}; the log has"
+                f" {shown(done) or 'none'} up to {selection.start}"
+            )
     return replace(selection, exclude_gtids=gtids) if selection.start is None else selection
+
+
+def _gtids_in(log: LogFile, keyring: Keyring | None, end: int) -> GtidSet:
+    """Return the GTIDs of MySQL in a log before an offset."""
+    found: dict[Any, Any] = {}
+    with suppress(BinlogFormatError):  # the export reports it
+        found.update(logged_gtids(log, keyring, end))
+    runs = ((source, run) for source, runs in found.items() for run in runs)
+    return GtidSet.from_intervals(
+        (Tsid(Uuid(source[0]), Tag(str(source[1]))), run) for source, run in runs if isinstance(source[0], bytes)
+    )
 
 
 def _report(summary: ExportSummary, to: str, what: str) -> None:
