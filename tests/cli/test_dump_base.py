@@ -165,6 +165,11 @@ def test_logs_that_begin_after_a_dump_are_refused(place: dict[str, str], tmp_pat
         ({"-- Dumping data for table `t`": "-- Dumping data for table `t`\n--\n-- WHERE:  id < 9"}, "WHERE:  id < 9"),
         ({"INSERT INTO `t` (": 'INSERT INTO "t" ('}, "the rows of an INSERT are not understood"),
         ({"DROP TABLE": 'USE "shop";\nDROP TABLE'}, "the name of a database is not understood"),
+        ({"INSERT INTO `t` (": " INSERT INTO `t` ("}, "changes rows is not one of a dump, found b' INSERT INTO"),
+        ({"INSERT INTO `t` (": "/*!40000 insert into `t` ("}, "changes rows is not one of a dump"),
+        ({"UNLOCK": "DELETE FROM t;\nUNLOCK"}, "changes rows is not one of a dump, found b'DELETE FROM"),
+        ({"(2,NULL);": "(2,NULL); INSERT INTO `t` VALUES (5,'x');"}, "more than an INSERT is in a line"),
+        ({"9:16:43": "9:16:43\n-- MySQL dump 10.13"}, "the file has more after the end of the dump"),
     ],
 )  # fmt: skip
 def test_a_dump_that_is_no_base_is_refused(
@@ -175,6 +180,17 @@ def test_a_dump_that_is_no_base_is_refused(
     assert code in (2, 3), output
     for part in message.split(".*"):
         assert part in output
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "none"])
+def test_a_damaged_gzip_file_is_refused(damage: str, place: dict[str, str], tmp_path: Path) -> None:
+    data = Path(dump(tmp_path, place)).read_bytes()
+    packed = gzip.compress(data)
+    path = tmp_path / "dump.sql.gz"
+    path.write_bytes({"cut": packed[:-20], "changed": packed[:200] + b"xxxx" + packed[204:], "none": data}[damage])
+
+    code, output = state(tmp_path, "--base", str(path))
+    assert (code, "dump.sql.gz: the gzip file is cut or damaged" in output) == (3, True), output
 
 
 def test_names_without_quotes_are_those_with_quotes(place: dict[str, str], tmp_path: Path) -> None:

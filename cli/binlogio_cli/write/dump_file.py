@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,7 +68,11 @@ _VALUE: Final = re.compile(
 _AFTER_ROW: Final = re.compile(rb"\s*([,;])")
 _ESCAPED: Final = re.compile(rb"\\(.)|''", re.DOTALL)
 _ESCAPES: Final = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
+_CHANGES: Final = re.compile(
+    rb"\s*(?:/\*!\d* *)?(?:INSERT|REPLACE|UPDATE|DELETE|TRUNCATE|LOAD\s+(?:DATA|XML))\s", re.IGNORECASE
+)
 _ROWS_PER_TRANSACTION: Final = 1 << 16
+_MOST_AFTER: Final = 1 << 16
 _CUT: Final = "make the dump again; it ends with the line `-- Dump completed`"
 _Values = list[bytes | None]
 
@@ -92,7 +97,7 @@ class DumpFile:
         self._schema = ""
         self._is_utc = False
         self._without_rows: set[tuple[str, str]] = set()  # tables that were created, and whose rows did not follow yet
-        self._file: Any = (gzip.open if path.suffix == ".gz" else open)(path, "rb")
+        self._file: Any = _Gzip(path, "rb") if path.suffix == ".gz" else path.open("rb")
         try:
             settings = {"server_version": self._begin(), "sync_binlog": 0, "binlog_row_metadata": "FULL", **overrides}
             self.variables = ServerVariables(**settings)
@@ -144,6 +149,8 @@ class DumpFile:
                     target = writers.setdefault(full_name, DataWriter(writer, table, _ROWS_PER_TRANSACTION))
                     batch = self._batch(table, found, self._rows(line, found.end(), full_name))
                     target.write(DataFile(self._path, batch.schema, is_changes=False, batches=[batch]))
+                elif _CHANGES.match(line) is not None:
+                    raise self._refused("a statement that changes rows is not one of a dump", found=repr(line[:80]))
         lacking = sorted(dotted_name(*one) for one in self._without_rows if self._wants(*one))
         if lacking:
             raise self._refused("the dump lacks the rows of tables, as with --no-data", found=", ".join(lacking[:3]))
@@ -173,8 +180,10 @@ class DumpFile:
         Raises:
             UnsupportedFeature: the dump is cut.
         """
-        for line in self._file:
+        while line := self._file.readline():
             if line.startswith(b"-- Dump completed"):
+                if (rest := self._file.read(_MOST_AFTER).strip()) != b"":
+                    raise self._refused("the file has more after the end of the dump", found=repr(rest[:80]))
                 return
             if (delimiter := _DELIMITER.match(line)) is not None and delimiter[1] != b";":
                 while not self._next_line().startswith(b"DELIMITER ;"):
@@ -242,6 +251,8 @@ class DumpFile:
                     yield row
                     row, wanted = [], _AFTER_ROW
             elif found[1] == b";":
+                if line[at:].strip():
+                    raise self._refused("more than an INSERT is in a line", table, found=repr(line[at : at + 40]))
                 return
             else:
                 wanted = _ROW
@@ -306,6 +317,25 @@ class DumpFile:
         hint: str | None = None,
     ) -> UnsupportedFeature:
         return UnsupportedFeature(reason, file=str(self._path), field=field, expected=expected, found=found, hint=hint)
+
+
+class _Gzip(gzip.GzipFile):
+    """A file compressed by gzip, whose damage is an error with its name."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        with self._located():
+            return super().read(size)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        with self._located():
+            return super().readline(size)
+
+    @contextmanager
+    def _located(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
+            raise UnsupportedFeature("the gzip file is cut or damaged", file=str(self.name), found=str(exc)) from exc
 
 
 def _plain(found: re.Match[bytes]) -> bytes | None:
