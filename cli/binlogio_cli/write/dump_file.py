@@ -72,6 +72,7 @@ _CHANGES: Final = re.compile(
     rb"\s*(?:/\*!\d* *)?(?:INSERT|REPLACE|UPDATE|DELETE|TRUNCATE|LOAD\s+(?:DATA|XML))\s", re.IGNORECASE
 )
 _ROWS_PER_TRANSACTION: Final = 1 << 16
+_MOST_WAITING: Final = 1 << 18  # bytes of INSERTs that are encoded together
 _MOST_AFTER: Final = 1 << 16
 _CUT: Final = "make the dump again; it ends with the line `-- Dump completed`"
 _Values = list[bytes | None]
@@ -125,37 +126,62 @@ class DumpFile:
             OSError: the dump cannot be read, or a log cannot be written.
         """
         writers: dict[str, DataWriter] = {}
+        waiting: list[tuple[str, re.Match[bytes], list[_Values]]] = []  # INSERTs of one table with the same columns
+        begin = 0
+
+        def flush() -> None:
+            for full_name, found, _ in waiting[:1]:
+                table = self.tables.all[full_name]
+                batch = self._batch(table, found, [row for _, _, rows in waiting for row in rows])
+                target = writers.setdefault(full_name, DataWriter(writer, table, _ROWS_PER_TRANSACTION))
+                target.write(DataFile(self._path, batch.schema, is_changes=False, batches=[batch]))
+            waiting.clear()
+
         with writer.session() as session:
             for line in self._lines():
                 if line.startswith(b"CREATE TABLE "):
+                    flush()
                     sql = self._text(self._statement(line))
                     self.tables.follow(sql, self._schema)
                     if (created := _CREATE.match(line)) is not None:
                         self._without_rows.add((self._schema, self._name(created[1])))
                     session.schema = self._schema
                     session.ddl(sql)
-                elif line.startswith((b"INSERT ", b"REPLACE ")):
-                    found = _INSERT.match(line)
-                    if found is None:
-                        raise self._refused("the rows of an INSERT are not understood", found=repr(line[:80]))
-                    name = self._name(found[1])
-                    if not self._wants(self._schema, name):
-                        self._statement(line)
-                        continue
-                    full_name = dotted_name(self._schema, name)
-                    table = self.tables.all.get(full_name)
-                    if table is None:
-                        raise self._refused("the dump has rows before the CREATE TABLE of their table", full_name)
-                    target = writers.setdefault(full_name, DataWriter(writer, table, _ROWS_PER_TRANSACTION))
-                    batch = self._batch(table, found, self._rows(line, found.end(), full_name))
-                    target.write(DataFile(self._path, batch.schema, is_changes=False, batches=[batch]))
-                elif _CHANGES.match(line) is not None:
-                    raise self._refused("a statement that changes rows is not one of a dump", found=repr(line[:80]))
+                elif (insert := self._insert_of(line)) is not None:
+                    full_name, found = insert
+                    is_other = any((one, first[2]) != (full_name, found[2]) for one, first, _ in waiting[:1])
+                    if is_other or self._file.tell() - begin >= _MOST_WAITING:
+                        flush()
+                    begin = begin if waiting else self._file.tell() - len(line)
+                    waiting.append((full_name, found, list(self._rows(line, found.end(), full_name))))
+            flush()
         lacking = sorted(dotted_name(*one) for one in self._without_rows if self._wants(*one))
         if lacking:
             raise self._refused("the dump lacks the rows of tables, as with --no-data", found=", ".join(lacking[:3]))
         done = writers.values()
         return sum(one.row_count for one in done), sum(one.transaction_count for one in done)
+
+    def _insert_of(self, line: bytes) -> tuple[str, re.Match[bytes]] | None:
+        """Return the table and the beginning of an INSERT; None for other statements and tables that are not selected.
+
+        Raises:
+            UnsupportedFeature: the statement changes rows, and is not understood.
+        """
+        if not line.startswith((b"INSERT ", b"REPLACE ")):
+            if _CHANGES.match(line) is not None:
+                raise self._refused("a statement that changes rows is not one of a dump", found=repr(line[:80]))
+            return None
+        found = _INSERT.match(line)
+        if found is None:
+            raise self._refused("the rows of an INSERT are not understood", found=repr(line[:80]))
+        name = self._name(found[1])
+        full_name = dotted_name(self._schema, name)
+        if not self._wants(self._schema, name):
+            self._statement(line)
+            return None
+        if full_name not in self.tables.all:
+            raise self._refused("the dump has rows before the CREATE TABLE of their table", full_name)
+        return full_name, found
 
     def _begin(self) -> str:
         """Read the header; return the version of the server."""
@@ -257,7 +283,7 @@ class DumpFile:
             else:
                 wanted = _ROW
 
-    def _batch(self, table: TableDefinition, insert: re.Match[bytes], rows: Iterator[_Values]) -> pa.RecordBatch:
+    def _batch(self, table: TableDefinition, insert: re.Match[bytes], values: list[_Values]) -> pa.RecordBatch:
         """Return rows as Arrow arrays of the types that the encoder accepts.
 
         Raises:
@@ -275,7 +301,6 @@ class DumpFile:
                 found=", ".join(lacking),
                 hint="leave out the table with --exclude-table",
             )
-        values = list(rows)
         if any(len(row) != len(names) for row in values) or set(names) != set(columns):
             raise self._refused("the rows have other columns than the table", table.full_name, ", ".join(columns))
         arrays = [self._array(columns[name], [row[at] for row in values]) for at, name in enumerate(names)]
