@@ -32,7 +32,7 @@ from binlog_server.source_logs import FIRST, SourceLogs, fatal, flat, served_nam
 from binlogio.archive.copied_gtids import gtid_of
 from binlogio.archive.event_batches import BEGINS, IS_OUTSIDE, EventBatch, LogEvents
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventType, HeaderFlag
-from binlogio.errors import BinlogError, PositionError, TruncatedEvent
+from binlogio.errors import BinlogError, ChangedLogs, PositionError, TruncatedEvent
 from binlogio.format.event_starts import check_event_start
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition, parse_gtid_set
 from binlogio.selection.event_filter import parse_gtid
@@ -101,7 +101,7 @@ class Dump:
         ).upper()
         self._is_summed = self._checksum == "CRC32"  # artificial events have a checksum
         period = session.get("@source_heartbeat_period") or session.get("@master_heartbeat_period") or "0"
-        self._heartbeat_s = int(period) / 1e9 if period.isdecimal() else 0.0
+        self._heartbeat_s = min(float(period) / 1e9, _NO_WAIT) if period.isdecimal() else 0.0
         self._sent_at = time.monotonic()
         state = session.get("@slave_connect_state") if logs.is_mariadb else None
         try:
@@ -142,6 +142,8 @@ class Dump:
         logs, request = self._logs, self._request
         if logs.is_mariadb and request.gtids is not None:
             raise fatal("The logs are of MariaDB, and have no GTIDs of MySQL")
+        if request.gtids is not None and not logs.has_gtids and len(logs.current()) > 1:
+            raise fatal("The replication sender thread cannot start in AUTO_POSITION mode: the logs have no GTIDs")
         if logs.is_mariadb and not self._is_capable:
             raise fatal(f"The logs are of MariaDB: SET @mariadb_slave_capability={_CAPABLE} first, and know its events")
         if self._has_until:
@@ -177,8 +179,10 @@ class Dump:
                     LogEvents(log, self._logs.options.read, self._logs.options.keyring, in_pieces=True)
                 ) as events:
                     self._events(events, reader)
+                    if events.is_open and not self._groups.is_over:
+                        events.refuse_open_group(reader.at)
             except TruncatedEvent:
-                if following is not None:
+                if following is not None or not waits:
                     raise
             if self._groups.is_over:
                 following = None
@@ -195,6 +199,8 @@ class Dump:
             return
         is_encrypted = (head := self._logs.head_of(events.name)) is None or head.is_encrypted
         if part.at > FIRST + len(events.head) and events.can_seek and not is_encrypted:
+            if part.fingerprint not in (None, events.fingerprint(part.at)):
+                raise ChangedLogs("the log was replaced while it was served", file=events.name, offset=part.at)
             events.go_to(part.at, part.shift, part.place)
         for batch in events.batches():
             left = part.rest_of(batch)
@@ -203,12 +209,18 @@ class Dump:
                 part.pass_to(left, events)
             if self._groups.is_over:
                 return
+        if events.can_seek and not is_encrypted:
+            part.fingerprint = events.fingerprint(part.at)
 
     def _batch(self, batch: EventBatch, events: LogEvents) -> None:
         """Send the chosen events of a batch."""
         from binlogio._kernel.event_scanner import stamp_events  # noqa: PLC0415 - the kernel is optional
 
         count, chosen = self._groups.choose(batch, events)
+        if self._request.gtids is not None:
+            for number in np.flatnonzero(batch.codes[:count] == EventType.ANONYMOUS_GTID_LOG_EVENT)[:1].tolist():
+                place = f"at file {events.name}, position {batch.offset + int(batch.starts[number])}"
+                raise fatal(f"Cannot replicate anonymous transaction when AUTO_POSITION = 1, {place}")
         if self._logs.is_mariadb:
             is_unwanted = batch.codes[:count] == EventType.START_ENCRYPTION_EVENT
             if not self._request.flags & ANNOTATED:
@@ -221,7 +233,8 @@ class Dump:
                 chosen = ~is_unwanted if chosen is None else chosen & ~is_unwanted
         if batch.body is not None and (chosen is None or chosen[0]):
             self._beat_after_skipped(events.name)
-            self._packets.write_large(_pieces(batch), 1 + int(batch.sizes[0]))
+            verify = self._logs.options.read.verify_checksum
+            self._packets.write_large(_pieces(batch, verify=verify), 1 + int(batch.sizes[0]))
             self._sent_at = time.monotonic()
         elif chosen is None:
             self._run(batch, events.name, 0, count)
@@ -330,6 +343,7 @@ class _LogPart:
         self.log, self.at = log, at
         self.shift = self.place = 0
         self.is_described = False
+        self.fingerprint: str | None = None  # of what was sent
 
     def rest_of(self, batch: EventBatch) -> EventBatch | None:
         """Return the events of a batch that were not sent; None: all were."""
@@ -357,6 +371,8 @@ class _Groups:
         self._logs, self._selection = logs, logs.options.selection.of_groups
         self._known = known
         self._skipped = {} if position is None else {gtid.domain_id: gtid for gtid in position}
+        # In a domain that is in no log yet, the GTID of the client was not looked up.
+        self._absent = self._skipped.keys() - {domain for domain, _ in logs.state()} if self._skipped else set[int]()
         self._is_strict = is_strict
         self._is_first = True
         self._is_sent = True  # the group that continues in the next batch
@@ -418,6 +434,9 @@ class _Groups:
         if isinstance(gtid, MariadbGtid):
             start = self._skipped.get(gtid.domain_id)
             if start is None or start.server_id != gtid.server_id or gtid.sequence_number < start.sequence_number:
+                if start is not None and gtid.domain_id in self._absent:
+                    what = f"GTID {start}, which is not in the master's binlog"
+                    raise fatal(f"Error: connecting slave requested to start from {what}")
                 return start is None
             if self._is_strict and gtid != start:
                 raise fatal(
@@ -429,8 +448,16 @@ class _Groups:
         return not (isinstance(gtid, Gtid) and self._known is not None and gtid in self._known)
 
 
-def _pieces(batch: EventBatch) -> Iterator[bytes | memoryview]:
+def _pieces(batch: EventBatch, *, verify: bool) -> Iterator[bytes | memoryview]:
+    """Yield an event; one with a wrong checksum stays incomplete.
+
+    Raises:
+        OSError: the checksum differs. No error can be sent in the middle of a packet.
+    """
     yield b"\0" + bytes(batch.data[:HEADER_SIZE])
     if batch.body is not None:
         yield from batch.body
-        yield batch.body.stored
+        stored = batch.body.stored
+        if verify and stored and int.from_bytes(stored, "little") != batch.body.checksum:
+            raise OSError(f"the event at {batch.offset} has a wrong checksum; `binlogio verify` says more")
+        yield stored

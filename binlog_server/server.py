@@ -319,6 +319,8 @@ class _Session:
                 self.say(f"{request.about} is sent")
                 self._dump(request)
             elif command in (_USE, _PING, _REGISTER, _RESET):
+                if command == _RESET:
+                    self._statements.session.clear()
                 self.packets.ok()
             elif command == _OPTION:
                 self.packets.eof()

@@ -158,7 +158,9 @@ class SourceLogs:
         options = self.options
         logs = find_logs(self._sources, missing_ok=bool(self._now))
         names = [log.name for log in logs]
-        if self._stop is not None and self._stop[0] in names:
+        if self._stop is not None:
+            if self._stop[0] not in names:
+                raise MissingLogs("the log in which the served logs end was purged", file=self._stop[0])
             logs = logs[: names.index(self._stop[0]) + 1]
         known = {log.name: head for log, head in self._now[:-1]}  # the last head changes at its end
         new = [log for log in logs if known.get(log.name) is None]

@@ -44,6 +44,8 @@ _SHOW_VARIABLES: Final = re.compile(
 _STATUS: Final = re.compile(r"show\s+(master|binary\s+log)\s+status$", re.IGNORECASE)
 _LOGS: Final = re.compile(r"show\s+(binary|master)\s+logs$", re.IGNORECASE)
 _MOST_VARIABLES: Final = 64
+_MOST_COLUMNS: Final = 250
+_LONGEST: Final = 1 << 16  # characters of a statement
 _NOT_SET: Final = frozenset(("sql_log_bin", "read_only", "super_read_only", "gtid_purged"))
 
 
@@ -71,6 +73,8 @@ class Statements:
         Raises:
             ServerError: the statement is refused.
         """
+        if len(text) > _LONGEST:
+            raise _refused(text[:80])
         sql = re.sub(r"^\s*(/\*.*?\*/\s*)*", "", text, flags=re.DOTALL).strip().rstrip(";").rstrip()
         word = sql[:6].split(None, 1)[0].upper() if sql.strip() else ""
         if word == "SET":
@@ -105,10 +109,11 @@ class Statements:
         self.session.update(found)
 
     def _select(self, text: str, sql: str) -> tuple[list[str], list[list[str | None]]]:
-        names, values, at, end = [], [], 0, ","
+        names: list[str] = []
+        values, at, end = [], 0, ","
         while end == ",":
             match = _ITEM.match(text, at)
-            if match is None:
+            if match is None or len(names) == _MOST_COLUMNS:
                 raise _refused(sql)
             names.append((match["name"] or match["item"]).strip("`'\""))
             values.append(self._value(match["item"]))

@@ -30,6 +30,7 @@ from binlogio.events.format_description import BINLOG_VERSION, FormatDescription
 from binlogio.format.framing import EventFrame, EventFramer, TornTail
 from binlogio.format.groups import GroupPlace, GroupTracker
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
+from binlogio.series.identity import fingerprint_in
 from binlogio.storage.event_stream import EventStream
 from binlogio.storage.log_file import mariadb_decryptor_for
 
@@ -224,6 +225,10 @@ class LogEvents:
         """
         self._stream.go_to(offset, position_shift)
         self.place = place
+
+    def fingerprint(self, offset: int) -> str:
+        """Return the fingerprint of the bytes before an offset; read on after `go_to`. Requires `can_seek`."""
+        return fingerprint_in(self._opened, offset, self.name)
 
     @property
     def can_seek(self) -> bool:

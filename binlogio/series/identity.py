@@ -93,7 +93,7 @@ def fingerprint(log: LogFile, offset: int, keyring: Keyring | None = None) -> st
         return None
     opened = log.open(keyring)
     try:
-        return _fingerprint(opened, offset, log.name)
+        return fingerprint_in(opened, offset, log.name)
     finally:
         opened.close()
 
@@ -141,7 +141,8 @@ def log_size(log: LogFile, keyring: Keyring | None = None) -> int:
         opened.close()
 
 
-def _fingerprint(opened: OpenedLog, offset: int, file: str) -> str:
+def fingerprint_in(opened: OpenedLog, offset: int, file: str) -> str:
+    """Return the fingerprint of an open log, which is at its start if it cannot seek."""
     start = max(_CHANGING, offset - _TAIL_SIZE)
     if opened.seekable:
         end = opened.end()

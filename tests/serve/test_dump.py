@@ -252,6 +252,23 @@ def test_mariadb_client_without_the_capability_or_beyond_the_logs_is_refused() -
             list(client(server, "SET @slave_connect_state = ''", "SET @slave_until_gtid = '0-1-1'").by_position(""))
 
 
+def test_mariadb_client_with_a_gtid_of_a_domain_that_appears_later_is_refused(tmp_path: Path) -> None:
+    """The transactions up to its GTID are not skipped: its GTID never was in the logs."""
+
+    def add(domain_id: int) -> None:
+        version = ServerVariables(server_version="10.11.6-MariaDB", gtid_domain_id=domain_id)
+        with BinlogWriter(str(tmp_path / "binlog"), variables=version) as logs, logs.session("shop") as session:
+            session.execute(insert(domain_id))
+
+    add(0)
+    with serving(tmp_path) as server:
+        events = client(server, "SET @slave_connect_state = '7-1-100'").by_position("", flags=0)
+        until(events, 1)
+        add(7)
+        with pytest.raises(pymysql.err.MySQLError, match="GTID 7-1-100, which is not in the master's binlog"):
+            until(events, 1)
+
+
 def test_annotations_are_sent_to_clients_that_ask_for_them() -> None:
     path = MARIADB / "annotate_rows" / "binlog.000001"
     with serving(path) as server:
@@ -334,6 +351,69 @@ def test_log_that_was_purged_while_it_is_read_is_an_error(many: Path) -> None:
         shutil.rmtree(many)
         with pytest.raises(pymysql.err.MySQLError, match=r"purged|not there"):
             list(events)
+
+
+def test_logs_whose_end_was_purged_are_not_served_beyond_it(many: Path) -> None:
+    with serving(many, until=GtidSet.parse(f"{UUID}:13")) as server:
+        for number in (1, 2, 3):
+            (many / f"binlog.00000{number}").unlink()
+        with pytest.raises(pymysql.err.MySQLError, match=r"binlog\.000003: the log in which the served logs end"):
+            list(client(server).by_position("binlog.000004"))
+
+
+@pytest.mark.parametrize(("count", "said"), [(5, "was replaced"), (2, "beyond the end of the log")])
+def test_log_that_is_replaced_while_it_is_served_is_an_error(
+    count: int, said: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """RESET, also if an event of the new log starts where the old log ended."""
+    other = tmp_path_factory.mktemp("other")
+    with written(tmp_path) as (_, add), written(other) as (_, add_other):
+        for key in range(1, 4):
+            add(key)
+        for key in range(1, count + 1):
+            add_other(key + 100)
+        with serving(tmp_path) as server:
+            events = client(server).by_position("", flags=0)
+            until(events, 3)
+            (other / "binlog.000001").replace(tmp_path / "binlog.000001")
+            with pytest.raises(pymysql.err.MySQLError, match=said):
+                until(events, 1)
+
+
+@pytest.mark.parametrize(("name", "before"), [("binlog.000002", 0), ("binlog.000006", 0), ("binlog.000006", 5)])
+def test_closed_log_that_ends_in_a_transaction_is_an_error(many: Path, name: str, before: int) -> None:
+    """For a client that does not wait, the end of the last log too is an error, not the end of the logs."""
+    (many / "binlog.000007").unlink()
+    path = many / name
+    data = path.read_bytes()
+    path.write_bytes(data[: [at for at, event in raw_events(data) if event[4] == XID][2] - before])
+    with serving(many) as server, pytest.raises(pymysql.err.MySQLError, match=rf"{name}.*in the middle of an event"):
+        list(client(server).by_position(""))
+
+
+def test_anonymous_transactions_are_refused_to_clients_that_ask_by_gtid(tmp_path: Path) -> None:
+    """They were skipped with the earlier logs, or sent again to each client that connects."""
+    with written(tmp_path, gtid_mode="OFF") as (logs, add):
+        add(1)
+        with serving(tmp_path) as server, pytest.raises(pymysql.err.MySQLError, match=r"anonymous.*position \d"):
+            list(client(server).by_gtids(GtidSet()))
+        logs.rotate()
+        add(2)
+    with serving(tmp_path) as server, pytest.raises(pymysql.err.MySQLError, match="the logs have no GTIDs"):
+        list(client(server).by_gtids(GtidSet()))
+
+
+def test_large_event_with_a_wrong_checksum_stays_incomplete(tmp_path: Path) -> None:
+    """It is not verified before it is sent."""
+    path = tmp_path / "binlog.000001"
+    data = bytearray(log(query("x" * (9 << 20))))
+    (at, _) = [*raw_events(bytes(data))][-1]
+    data[at + 4] = EventType.WRITE_ROWS_EVENT
+    path.write_bytes(data)
+    with serving(path) as server:
+        found = client(server).by_position("")
+        with pytest.raises(pymysql.err.OperationalError, match="Lost connection"):
+            list(found)
 
 
 def test_logs_in_an_object_store_are_served(many: Path) -> None:

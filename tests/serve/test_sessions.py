@@ -216,6 +216,33 @@ def test_large_packet_before_a_login_is_refused() -> None:
         assert b"Malformed communication packet" in rest_of(one)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [f"SELECT {'1,' * 300}1", f"SET @a = '{'x' * (1 << 20)}'"],
+    ids=["columns", "size"],
+)
+def test_statements_that_no_replica_sends_are_refused(statement: str) -> None:
+    """A session keeps its variables, and a pattern needs 100 times the memory of a text."""
+    with listening() as server:
+        client = DumpClient(server.port)
+        with pytest.raises(pymysql.err.NotSupportedError, match="these are only log files"):
+            client.query(statement)
+
+        assert client.query("SELECT 1") == [(1,)]
+
+
+def test_any_heartbeat_period_is_taken_and_a_reset_forgets_it() -> None:
+    with listening() as server:
+        client = DumpClient(server.port, CHECKSUM, f"SET @source_heartbeat_period = {'9' * 5000}")
+
+        assert is_served(client)
+        next(client.by_position("", flags=0))
+        client = DumpClient(server.port, "SET @x = 5")
+        client.connection._execute_command(31, b"")
+        client.connection._read_ok_packet()
+        assert client.query("SELECT @x") == [(None,)]
+
+
 def test_half_logins_and_idle_clients_are_closed() -> None:
     """The time for a login is for all of it, not for each byte."""
     with listening(login_s=2, idle_s=1) as server:
