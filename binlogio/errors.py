@@ -130,8 +130,8 @@ class Hint(Enum):
         "leave out --gtids keep",
     )
     EXPORT_KEY = (
-        "give its columns as key=, or the table's definition as definitions=; columns= must have them too",
-        "give its columns with --key, or the table's definition with --table-definitions; --columns must have them too",
+        "give its columns as key=, or the table's definition as definitions=; columns= must have them; or leave it out",
+        "give its columns with --key, or a definition with --table-definitions; or leave it out with --exclude-table",
     )
     LATEST_ALONE = (
         "leave out append=, partition_by=, condition=, and operations in where=",

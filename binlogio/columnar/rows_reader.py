@@ -314,8 +314,8 @@ class TableBatches:
 
     @property
     def names(self) -> str:
-        """The names of the selected tables, for messages."""
-        return ", ".join(self._tables.globs) or "every table"
+        """The selection of tables as text, for messages and to compare it with that of an export."""
+        return str(self._tables)
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Return whether a table is selected."""

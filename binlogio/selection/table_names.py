@@ -47,6 +47,12 @@ class TableNames:
         """Return True if not every table is selected."""
         return bool(self.databases or self.tables or self.excluded)
 
+    def __str__(self) -> str:
+        """Return the selection as text: equal texts select the same tables."""
+        tables = ", ".join(self.tables) or "every table"
+        of = f" of {', '.join(self.databases)}" if self.databases else ""
+        return f"{tables}{of} without {', '.join(self.excluded)}" if self.excluded else tables + of
+
     @property
     def globs(self) -> tuple[str, ...]:
         """Each glob once; that of a database as `database.*`."""

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from binlogio import (
     BinlogWriter,
@@ -27,8 +28,10 @@ from binlogio.arrow.encode import plan_of
 from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs
 from binlogio.gtid import GtidSet, MariadbDomains, MariadbGtidSet
 from binlogio.selection.event_filter import EventFilter, Range
+from binlogio.selection.table_names import TableNames
 from binlogio.series.log_head import read_head
 from binlogio.storage.sources import find_logs
+from binlogio_cli.main import cli
 from logs import encode, query
 
 T = TableDefinition("shop", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("n", "int")), ("id",))
@@ -87,7 +90,7 @@ def test_a_hole_between_base_and_logs_is_refused(logs: list[Path], tmp_path: Pat
         ({"latest": False}, {}, "no export of the latest state"),
         ({"format": "csv"}, {}, "no export of the latest state"),
         ({"stop_offset": 652}, {}, "with another option.*field stop_offset"),
-        ({"tables": ["shop.t"]}, {}, "the base has other tables"),
+        ({"tables": ["shop.t"]}, {}, "the base was made with another selection of tables"),
         ({"columns": ["id"]}, {}, "with another option.*field columns"),
         ({}, {"start_offset": 4}, "all transactions after it"),
         ({}, {"latest": False}, "a part of the latest state"),
@@ -102,6 +105,31 @@ def test_a_base_that_is_no_state_is_refused(
         export(logs, tmp_path / "to", **{"latest": True, "base": tmp_path / "base", **used})
     assert all(part in str(refused.value) for part in message.replace("field ", "").split(".*"))
     assert not (tmp_path / "to").exists()
+
+
+def test_selected_and_excluded_tables_are_other_tables(logs: list[Path], tmp_path: Path) -> None:
+    """`-T shop.t` and `--exclude-table shop.t` do not continue each other, with --base and with --append."""
+    export(logs[:1], tmp_path / "base", latest=True, tables=["shop.t"])
+    export(logs[:1], tmp_path / "changes", tables=["shop.t"])
+    others = TableNames(excluded=("shop.t",))
+
+    with pytest.raises(ExportError, match="another selection of tables"):
+        export(logs, tmp_path / "to", latest=True, base=tmp_path / "base", tables=others)
+    with pytest.raises(ExportError, match="tables"):
+        export(logs, tmp_path / "changes", append=True, tables=others)
+
+
+def test_sql_continues_a_base_without_some_tables(logs: list[Path], tmp_path: Path) -> None:
+    """The options that exclude tables are those of the base; the tables of the query do not matter."""
+    export(logs[:1], tmp_path / "base", latest=True, tables=TableNames(excluded=("shop.still",)))
+    query = ("sql", "-q", "--latest", "--base", str(tmp_path / "base"), "--format", "csv", "SELECT sum(n) s FROM t")
+
+    done = CliRunner().invoke(cli, [*query, "--exclude-table", "shop.still", *map(str, logs)])
+    refused = CliRunner().invoke(cli, [*query, *map(str, logs)])
+
+    assert done.stdout == "s\n42\n", done.output
+    assert refused.exit_code == 2
+    assert "give the options that select tables as for the base" in refused.stderr
 
 
 def test_other_directories_and_damaged_bases_are_refused(logs: list[Path], tmp_path: Path) -> None:

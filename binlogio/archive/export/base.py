@@ -87,11 +87,10 @@ def open_base(
             )
     if ledger.options["tables"] not in ("every table", options["tables"]):
         raise ExportError(
-            "the base has other tables",
+            "the base was made with another selection of tables",
             file=str(folder),
-            expected=options["tables"],
             found=ledger.options["tables"],
-            hint=_HINT,
+            hint="give the options that select tables as for the base, or make a base of every table",
         )
     begins = where.group_time.start or where.timestamp.start or (ledger.logs and options["start_offset"] is not None)
     is_part = not isinstance(where.wanted_gtids, (type(None), GtidSet, MariadbGtidPosition))  # a set leaves others out

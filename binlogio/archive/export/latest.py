@@ -75,7 +75,10 @@ _OF_SYSTEM: Final = re.compile(
     r"\s*(INSERT( IGNORE)? INTO|REPLACE INTO|DELETE FROM) `?mysql`?\.[\w`]+(?! *[,.])", re.IGNORECASE
 )
 _NOT_IN_BASE: Final = "leave it out with `--exclude-table`, or make a base that has it"
-_HINT: Final = "binlogio replay applies the logs to SQLite and follows it; or select the changes before or after it"
+_HINT: Final = (
+    "binlogio replay applies the logs to a server and follows it, also to SQLite if no statement changes rows; "
+    "or select the changes before or after it"
+)
 
 
 _Pair = tuple[str, "str | None"]
