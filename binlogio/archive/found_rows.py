@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio.archive.statements import LogStatements, WatchBytes
+    from binlogio.archive.statements import LogStatements, NoteStatement, WatchBytes
     from binlogio.rows.plan import TablePlan
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
@@ -80,7 +80,8 @@ class RowVersion:
 class SearchSummary:
     """Counts of a search: logs read, logs answered by their key index, bytes read, row changes, statements, rows.
 
-    `is_complete` is False if rows could not be compared, because their columns have no names.
+    `is_complete` is False if rows could not be compared, because their columns have no names. `with_text` has the names
+    of the logs that also have statements which change rows.
     """
 
     logs_read: int = 0
@@ -90,6 +91,7 @@ class SearchSummary:
     statements: int = 0
     rows_compared: int = 0
     is_complete: bool = True
+    with_text: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,10 +302,12 @@ def changes_in(
     matcher: TablesMatcher,
     statements: LogStatements,
     note: Callable[[str], None],
+    note_statement: NoteStatement | None = None,
 ) -> Iterator[RowVersion]:
     """Yield the changes of a log that `matcher`, which `reader` has, selects.
 
     `statements` has the definitions from DDL before the log, and takes those in it. `note` as in `find_changes`.
+    `note_statement` is called with the offset and text of each statement that is read.
 
     Raises:
         BinlogError: the log is damaged. Changes found before the damage are yielded first.
@@ -321,7 +325,7 @@ def changes_in(
         )
         matches.clear()
 
-    statements.begin_search()
+    statements.begin_search(note_statement)
     try:
         for match in reader.matches(log, statements):
             matches.append(match)

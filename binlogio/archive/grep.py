@@ -25,6 +25,7 @@ from binlogio.dotted_names import dotted_name
 from binlogio.events.query import QueryEvent
 from binlogio.format.groups import frames_changes
 from binlogio.implementation import require_kernel
+from binlogio.schema.statements import OtherStatement, recognize
 from binlogio.selection.row_condition import RowCondition, undecided_text, unnamed_text
 
 if TYPE_CHECKING:
@@ -73,7 +74,12 @@ def find_changes(
     for log in logs:
         counts.logs_read += 1
         counts.bytes_read += log.size or 0
-        for one in changes_in(log, reader, matcher, statements, note or no_note):
+
+        def note_statement(_place: int, sql: bytes, file: str = log.name) -> None:
+            if is_row_change(sql):
+                counts.with_text.add(file)
+
+        for one in changes_in(log, reader, matcher, statements, note or no_note, note_statement):
             yield matcher.with_key(one)
     matcher.finish(note or no_note)
 
@@ -93,6 +99,12 @@ def find_statements(reader: BinlogReader, selection: Selection) -> Iterator[tupl
                 continue
             if selection.wants_statement(event.schema, event.sql):
                 yield group.begin, _statement_of(reader.position.file, group, event)
+
+
+def is_row_change(sql: bytes) -> bool:
+    """Return whether a statement changes rows."""
+    statement = recognize(sql)
+    return isinstance(statement, OtherStatement) and statement.changes_rows
 
 
 def _statement_of(file: str, group: EventGroup, event: QueryEvent) -> HistoryStatement:

@@ -196,3 +196,17 @@ def test_without_a_condition_every_selected_change_is_shown() -> None:
     refused = CliRunner().invoke(cli, ["grep", "no such file"])
     assert (refused.exit_code, "name the logs" in refused.stderr) == (2, True)
     assert CliRunner().invoke(cli, ["grep", "id > 0", "--where", "id > 0", log]).exit_code == 2
+
+
+def test_changes_as_text_are_reported_where_rows_are_compared() -> None:
+    """MariaDB logs them by default: the rows of a DELETE as text are not in the log, and no match is no answer."""
+    logs = str(MYSQL / "format_statement")
+
+    found = CliRunner().invoke(cli, ["grep", "--operation", "delete", logs])
+    other = CliRunner().invoke(cli, ["grep", "--operation", "delete", str(MYSQL / "incident")])
+
+    assert found.exit_code == 1
+    assert re.search(r"warning: \d+ statements change rows as SQL text", found.stderr)
+    assert f"binlogio grep {logs} shows the statements" in found.stderr
+    assert other.exit_code == 0
+    assert "warning" not in other.stderr

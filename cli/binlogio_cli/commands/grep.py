@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive.found_rows import RowVersion, SearchOptions, SearchSummary
-from binlogio.archive.grep import find_changes, find_statements
+from binlogio.archive.grep import find_changes, find_statements, is_row_change
 from binlogio.archive.history import HistoryStatement
 from binlogio.errors import BinlogError
 from binlogio.options import ReadOptions
@@ -67,7 +67,8 @@ def command(
 
     CONDITION compares columns with values, as WHERE in SQL: id = 42 AND (total > 10 OR note LIKE '%x%'); before.total
     is the value before the change. Tables without these columns are skipped. Of rows that do not match, only the
-    columns of the condition are decoded. Without a condition and --operation, statements (DDL) are shown as well.
+    columns of the condition are decoded. Without a condition and --operation, statements (DDL, and changes that were
+    logged as text, as by default in MariaDB) are shown as well.
     """
     text, files = text_and_files(arguments, "condition")
     if selection.condition is not None:
@@ -97,11 +98,7 @@ def command(
                 stream.write(change_json(one, output_zone()))
             else:
                 stream.write_all(change_text(one, output_zone(), names_table=True))
-    matches = counted(summary.versions, "change[s] [match|matches]") if summary.versions else "no changes match"
-    if summary.statements:
-        matches = f"{counted(summary.statements, 'statement[s]')} and {matches}"
-    of = counted(summary.logs_read, "log[s]")
-    say(f"{matches} in {of}; {counted(summary.rows_compared, 'change[s] [were|was]')} compared")
+    _say_counts(summary)
     if statements is not None:
         statements.finish(files)
     if is_prepared:
@@ -109,8 +106,32 @@ def command(
     elif gtids and None not in gtids and len(gtids) <= _FEW:
         chosen = ["--include-gtids", ",".join(map(str, gtids)), *_row_options(selection, text)]
         say(f"how an undo would change the rows: {shlex.join(['binlogio', 'undo', *chosen, '--preview', *files])}")
+    texts = [log for log in logs if statements is None and log.name in summary.with_text]
+    is_complete = summary.is_complete & (not _text_changes(texts, selection, options, files))
     code = say_gaps(logs, options["keyring"])
-    return code if summary.is_complete else DAMAGE
+    return code if is_complete else DAMAGE
+
+
+def _say_counts(summary: SearchSummary) -> None:
+    """Say how many changes and statements were found."""
+    matches = counted(summary.versions, "change[s] [match|matches]") if summary.versions else "no changes match"
+    if summary.statements:
+        matches = f"{counted(summary.statements, 'statement[s]')} and {matches}"
+    of = counted(summary.logs_read, "log[s]")
+    say(f"{matches} in {of}; {counted(summary.rows_compared, 'change[s] [were|was]')} compared")
+
+
+def _text_changes(logs: list[LogFile], selection: Selection, options: dict[str, Any], files: tuple[str, ...]) -> int:
+    """Return how many selected statements change rows that are not in the logs, and say it."""
+    whole = replace(selection, operations=None)
+    found = sum(is_row_change(one.sql.encode()) for one in _FoundStatements(logs, whole, options)) if logs else 0
+    if found:
+        shown = shlex.join(["binlogio", "grep", *_row_options(whole, None), *files])
+        say(
+            f"warning: {counted(found, 'statement[s] change[|s]')} rows as SQL text (binlog_format=STATEMENT or MIXED):"
+            f" these rows are not in the logs, and were not compared; {shown} shows the statements"
+        )
+    return found
 
 
 def _row_options(selection: Selection, condition: str | None) -> list[str]:
