@@ -108,7 +108,8 @@ def _json(report: LogReport) -> dict[str, Any]:
 
 def _lines(report: LogReport) -> Iterator[str]:
     """Yield the findings about a log, one per line, and the undamaged ranges of a damaged log."""
-    counts = f": {report.groups:,} event groups in {report.size:,} bytes" if report.size else ""
+    groups = f"{report.groups:,} event group{'' if report.groups == 1 else 's'}"
+    counts = f": {groups} in {report.size:,} bytes" if report.size else ""
     yield f"{safe(report.file)}{counts}{', fine' if report.is_fine and report.size else ''}"
     is_damaged = any(found.level != NOTE and found.end is not None for found in report.findings)
     parts: list[tuple[int, str]] = [
