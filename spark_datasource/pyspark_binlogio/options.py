@@ -4,7 +4,7 @@ Follows Spark's conventions: names in lowerCamelCase, accepted in any case; `pat
 refused, with the nearest name of the table below.
 
     path, paths                a file, glob, directory, .index file or URI; `paths` is a JSON array, as of load([...])
-    view                       rows (default) | events | transactions | changes
+    view                       rows (default) | events | transactions | changes (needs `table`)
     table                      one table, as schema.table: `before` and `after` are then structs of its columns
     tables                     globs for schema.table, or for a table in any schema, separated by commas
     columns                    names of the table's columns to read into `before` and `after`
