@@ -301,7 +301,5 @@ def _report(summary: ExportSummary, to: str, what: str) -> None:
     for name in summary.held:
         say(f"{name}: {to} holds this log already")
     if not summary.rows:
-        say(
-            "no new change matches" if summary.held else "no change matches (`binlogio stats` shows the tables of logs)"
-        )
+        say("no new change matches" if summary.held else "no change matches (`binlogio stats` shows all tables)")
     say(f"wrote {counted(summary.row_count, what)} of {counted(len(summary.rows), 'table[s]')} to {to}")

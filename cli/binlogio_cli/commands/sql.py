@@ -118,9 +118,7 @@ def command(
         _check(query)
     target = OutputFile.checked(output, (*files, *reading.other_inputs), force=force)
     names = selection.names
-    if (
-        names.is_open and query is not None and not (names.excluded and options["base"])
-    ):  # a base has the same selection
+    if names.is_open and query is not None and not (names.excluded and options["base"]):  # as those of the base
         names = replace(names, tables=tuple(sorted(_globs(query))))
     with locked_side(Path(tempfile.gettempdir(), _FOLDER), is_directory=True, is_shared=True) as folder:
         place = folder / f"{_CATALOG}.duckdb"
