@@ -14,6 +14,7 @@ Source: sql/auth/sql_authentication.cc; sql/sql_parse.cc, dispatch_command.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import secrets
@@ -137,8 +138,7 @@ class BinlogServer:
             listener.listen(128)
         except OSError as exc:
             listener.close()
-            exc.filename = path
-            raise
+            raise OSError(exc.errno or errno.ENAMETOOLONG, exc.strerror or str(exc), path) from exc
         finally:
             os.umask(before)
         return listener
@@ -151,7 +151,8 @@ class BinlogServer:
     @property
     def address(self) -> str:
         """The path of the socket, or host:port."""
-        return self.options.socket_path or f"{self.options.host}:{self.port}"
+        host = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
+        return self.options.socket_path or f"{host}:{self.port}"
 
     def __enter__(self) -> BinlogServer:
         """Begin to serve in threads."""
@@ -172,8 +173,8 @@ class BinlogServer:
         """Close all connections."""
         with self._lock:
             for session in self._sessions:
-                with suppress(OSError):
-                    session.packets.connection.shutdown(socket.SHUT_RDWR)
+                with suppress(OSError):  # of the socket: TLS would go on in plain text
+                    socket.socket.shutdown(session.packets.connection, socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         for number in itertools.count(1):

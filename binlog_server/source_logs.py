@@ -130,9 +130,9 @@ class SourceLogs:
         """Return the log and the offset at which the logs end for clients; None: they have no such end."""
         logs = [log for log, _ in self._now]
         stop = places_of(self.options.selection, logs)[1]
-        if self.options.until is not None:
-            found = first_group(logs, self.options.until, self.options.keyring)
-            stop = found if stop is None else min(stop, found)
+        if self.options.until is not None or self.options.selection.stop_time is not None:
+            found = first_end(logs, self.options)
+            stop = min((one for one in (stop, found) if one is not None), default=None)
         return None if stop is None else (logs[stop.number].name, stop.offset)
 
     # ------------------------------------------------------------------------------------------------------ the list
@@ -381,20 +381,27 @@ def _is_begun(head: LogHead | None) -> int:
     return 0 if head is None else 1 + (head.gtid_frame is not None)
 
 
-def first_group(logs: Sequence[LogFile], gtids: Gtids, keyring: Keyring | None = None) -> LogPlace:
-    """Return the place of the first group that has one of these GTIDs.
+def first_end(logs: Sequence[LogFile], options: ServeOptions) -> LogPlace | None:
+    """Return the place of the first group that has a GTID of `until`, or is not before the stop time.
+
+    None: no group is of the stop time or later yet.
 
     Raises:
-        ConditionError: no log has one.
+        ConditionError: no log has a GTID of `until`.
         BinlogError: a log is damaged.
     """
+    until, is_over = options.until, options.selection.is_over
     for number, log in enumerate(logs):
-        with closing(LogEvents(log, keyring=keyring)) as events:
+        with closing(LogEvents(log, keyring=options.keyring)) as events:
             for batch in events.batches():
                 for begin in np.flatnonzero(batch.edges & BEGINS).tolist():
-                    if has_gtid(gtids, gtid_of(batch.event(begin), events.context)):
-                        return LogPlace(number, batch.offset + int(batch.starts[begin]))
-    raise ConditionError("no event group of the logs has such a GTID", found=flat(gtids))
+                    start = int(batch.starts[begin])
+                    is_end = is_over(int.from_bytes(batch.data[start : start + 4], "little"))
+                    if is_end or (until and has_gtid(until, gtid_of(batch.event(begin), events.context))):
+                        return LogPlace(number, batch.offset + start)
+    if until:
+        raise ConditionError("no event group of the logs has such a GTID", found=flat(until))
+    return None
 
 
 def fatal(message: str) -> ServerError:

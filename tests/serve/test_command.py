@@ -47,6 +47,7 @@ def test_logs_are_served_until_a_signal(tmp_path: Path) -> None:
         (("EMPTY",), 4, "no binary log in this directory"),
         (("TEXT",), 3, "not a binary log"),
         (("LOG", "OTHER"), 2, "logs of several servers"),
+        (("LOG", "--socket", "x" * 200), 4, "x: AF_UNIX path too long"),
     ],
 )
 def test_what_cannot_be_served_is_refused(arguments: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_what_cannot_be_served_is_refused(arguments: tuple[str, ...], code: int,
         "EMPTY": tmp_path / "empty",
         "TEXT": tmp_path / "text",
     }
-    socket = () if "--host" in arguments else ("--socket", str(tmp_path / "socket"))
+    socket = () if {"--host", "--socket"} & {*arguments} else ("--socket", str(tmp_path / "socket"))
     result = CliRunner().invoke(cli, ["serve", *(str(names.get(one, one)) for one in arguments), *socket])
 
     assert (result.exit_code, said in result.stderr) == (code, True), result.stderr

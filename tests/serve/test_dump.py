@@ -299,6 +299,10 @@ def test_logs_end_before_a_transaction_a_position_or_a_time(many: Path) -> None:
 
 
 def test_state_of_logs_with_an_end_is_that_of_the_end(many: Path) -> None:
+    with serving(many, selection=Selection(stop_time=1)) as server:
+        assert client(server).query("SELECT @@GLOBAL.gtid_executed") == [("",)]
+        with pytest.raises(pymysql.err.MySQLError, match="Could not find first log"):
+            list(client(server).by_position("binlog.000004"))
     with serving(many, until=GtidSet.parse(f"{UUID}:13")) as server:
         ask = client(server)
 
