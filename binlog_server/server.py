@@ -43,7 +43,7 @@ _LENENC_PROOF: Final = 1 << 21
 # LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_RESULTS
 _CAPABILITIES: Final = 0x0000_0001 | 0x2 | 0x4 | _WITH_DATABASE | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | _PLUGIN_AUTH
 _UTF8: Final = 33
-_LARGEST_COMMAND: Final = (1 << 24) - 2  # bytes, of a client that has logged in
+_LARGEST_COMMAND: Final = 1 << 20  # bytes, of a client that has logged in; a GTID set needs 13 times its size
 _QUIT, _USE, _QUERY, _STATISTICS, _PING, _DUMP, _REGISTER, _OPTION, _DUMP_GTID, _RESET = (
     1,
     2,

@@ -218,7 +218,7 @@ def test_large_packet_before_a_login_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    [f"SELECT {'1,' * 300}1", f"SET @a = '{'x' * (1 << 20)}'"],
+    [f"SELECT {'1,' * 300}1", f"SET @a = '{'x' * (1 << 19)}'"],
     ids=["columns", "size"],
 )
 def test_statements_that_no_replica_sends_are_refused(statement: str) -> None:
@@ -241,6 +241,15 @@ def test_any_heartbeat_period_is_taken_and_a_reset_forgets_it() -> None:
         client.connection._execute_command(31, b"")
         client.connection._read_ok_packet()
         assert client.query("SELECT @x") == [(None,)]
+
+
+def test_large_command_is_refused() -> None:
+    with listening() as server:
+        client = DumpClient(server.port, CHECKSUM)
+        client.connection._next_seq_id = 1
+        client.connection._write_bytes(b"\x01\0\x10\0")
+        with pytest.raises(pymysql.err.MySQLError, match="Malformed communication packet: a packet of 1048577 bytes"):
+            client.connection._read_packet()
 
 
 def test_half_logins_and_idle_clients_are_closed() -> None:
