@@ -65,11 +65,12 @@ class PacketStream:
         """Return the next payload."""
         head = self._exactly(4)
         size = int.from_bytes(head[:3], "little")
+        is_next = head[3] == self.sequence
+        self.sequence = (head[3] + 1) & 0xFF  # also of the error
         if size > self.limit or size == LARGEST:
             raise ProtocolError(f"a packet of {size} bytes")
-        if head[3] != self.sequence:
+        if not is_next:
             raise ProtocolError("packets out of order")
-        self.sequence = (self.sequence + 1) & 0xFF
         return self._exactly(size)
 
     def _exactly(self, size: int) -> bytes:
