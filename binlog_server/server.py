@@ -44,18 +44,8 @@ _LENENC_PROOF: Final = 1 << 21
 _CAPABILITIES: Final = 0x0000_0001 | 0x2 | 0x4 | _WITH_DATABASE | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | _PLUGIN_AUTH
 _UTF8: Final = 33
 _LARGEST_COMMAND: Final = 1 << 20  # bytes, of a client that has logged in; a GTID set needs 13 times its size
-_QUIT, _USE, _QUERY, _STATISTICS, _PING, _DUMP, _REGISTER, _OPTION, _DUMP_GTID, _RESET = (
-    1,
-    2,
-    3,
-    9,
-    14,
-    18,
-    21,
-    27,
-    30,
-    31,
-)
+_QUIT, _USE, _QUERY, _STATISTICS, _PING, _DUMP = 1, 2, 3, 9, 14, 18
+_REGISTER, _OPTION, _DUMP_GTID, _RESET = 21, 27, 30, 31
 
 _SETTINGS: Final[Mapping[str, str | Callable[[], str]]] = {
     "version_comment": "log files, served by binlogio", "log_bin": "1", "binlog_format": "ROW", "read_only": "1",

@@ -23,10 +23,10 @@ import numpy as np
 from binlog_server.packets import ServerError
 from binlogio.archive.copied_gtids import gtid_of
 from binlogio.archive.event_batches import BEGINS, LogEvents
-from binlogio.archive.logged_gtids import logged_gtids
+from binlogio.archive.logged_gtids import logged_gtids, mysql_gtids
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogError, ConditionError, MissingLogs
-from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, Tag, Tsid, Uuid
+from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, Uuid
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
 from binlogio.selection.event_filter import HIGHEST, has_gtid
 from binlogio.selection.selection import Selection
@@ -326,13 +326,7 @@ class SourceLogs:
     def executed(self) -> GtidSet:
         """Return the transactions up to the end of the last log (MySQL)."""
         log, logged = self._logged()
-        runs = [
-            (Tsid(Uuid(source[0]), Tag(str(source[1]))), run)
-            for source, intervals in logged.items()
-            if isinstance(source[0], bytes)
-            for run in intervals
-        ]
-        return GtidSet.from_intervals(runs).union(self._before(log, GtidSet()))
+        return mysql_gtids(logged).union(self._before(log, GtidSet()))
 
     def state(self) -> dict[tuple[int, int], MariadbGtid]:
         """Return the last GTID of each domain and server (MariaDB)."""

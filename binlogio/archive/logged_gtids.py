@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.events import GtidLogEvent
-from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tag, Uuid
+from binlogio.gtid import Gtid, GtidSet, MariadbGtid, Tag, Tsid, Uuid
 from binlogio.implementation import is_compiled
 from binlogio.options import ReadOptions
 from binlogio.reader import BinlogReader
@@ -65,6 +65,16 @@ def logged_gtids(log: LogFile, keyring: Keyring | None = None, end: int = HIGHES
         runs = [gtid_run(event.gtid, event.header.offset) for event in events if event.gtid is not None]
         is_whole = reader.group is None
         return logged_intervals(run for run in runs if is_whole or run.offset < reader.last_good_offset)
+
+
+def mysql_gtids(gtids: dict[GtidSource, list[Interval]]) -> GtidSet:
+    """Return those of `logged_gtids` that are of MySQL."""
+    return GtidSet.from_intervals(
+        (Tsid(Uuid(source[0]), Tag(str(source[1]))), run)
+        for source, runs in gtids.items()
+        if isinstance(source[0], bytes)
+        for run in runs
+    )
 
 
 def have_gtids(logs: Sequence[LogFile], gtids: Gtids, keyring: Keyring | None = None) -> bool:

@@ -590,11 +590,8 @@ def _bad_magic(head: bytes, offset: int) -> BinlogFormatError | UnsupportedFeatu
         )
     if BINLOG_MAGIC.startswith(magic):
         return _empty(len(magic))
-    expected, found, hint = (
-        f"{BINLOG_MAGIC.hex(' ')} at its start",
-        None,
-        None,
-    )  # no bytes of the file, which an index may name
+    expected = f"{BINLOG_MAGIC.hex(' ')} at its start"
+    found = hint = None  # no bytes of the file, which an index may name
     if head.startswith(b"PK\x03\x04") or head[257:262] == b"ustar":
         found, hint = "an archive", "unpack it first"
     elif all(32 <= byte < 127 or byte in b"\t\n\r" for byte in head[:16]):

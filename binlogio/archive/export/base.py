@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 BaseRows = Mapping[str, Callable[[], Iterator[pa.RecordBatch]]]
 """The rows of tables: by `schema.table` a function that reads them."""
 _GROUP_STARTS: Final = pa.array([code.name for code in GROUP_STARTS])
+OF_NO_TABLE: Final = EventSelection(tables=lambda _schema, table: table is None)
+"""Selects the events that are not about the rows of a table."""
 _BATCH_ROWS: Final = 1 << 16
 _READ: Final = ("parquet", "arrow")
 _SAME: Final = ("columns", "zero_dates")
@@ -148,19 +150,22 @@ def check_stop(
             raise _stops_before(log.name, None)
     if isinstance(known, GtidSet) and isinstance(wanted, GtidSet) and not known.issubset(wanted):
         raise _stops_before("the dump", None)
+    of_known, of_wanted = EventFilter(known_gtids=known), EventFilter(wanted_gtids=wanted)
     for log, _, held in first if known is not None else [one for one in first[:1] if one[2]]:
-        for batch in read_events(log, None, EventSelection(tables=lambda _schema, table: table is None), keyring):
-            kinds, begins = batch.column("type"), pc.fill_null(pc.equal(batch.column("sql"), "BEGIN"), False)  # noqa: FBT003
-            found = batch.filter(pc.or_(pc.is_in(kinds, _GROUP_STARTS), begins))
-            for one in found.select(["pos", "gtid", "timestamp"]).to_pylist():
-                in_base = one["pos"] < held or (
-                    known is not None and not EventFilter(known_gtids=known).wants_group(one["gtid"])
-                )
-                is_wanted = one["gtid"] is None or EventFilter(wanted_gtids=wanted).wants_group(one["gtid"])
+        for batch in read_events(log, None, OF_NO_TABLE, keyring):
+            for one in batch.filter(begins_group(batch)).select(["pos", "gtid", "timestamp"]).to_pylist():
+                in_base = one["pos"] < held or not of_known.wants_group(one["gtid"])
+                is_wanted = one["gtid"] is None or of_wanted.wants_group(one["gtid"])
                 if in_base and not (is_wanted and one["timestamp"].timestamp() < end):
                     raise _stops_before(log.name, one["pos"])
             if known is None and batch.num_rows and batch.column("pos")[-1].as_py() >= held:
                 break
+
+
+def begins_group(events: pa.RecordBatch) -> pa.Array:
+    """Return for each event whether it begins an event group: a GTID event, or BEGIN."""
+    is_begin = pc.fill_null(pc.equal(events.column("sql"), "BEGIN"), False)  # noqa: FBT003
+    return pc.or_(pc.is_in(events.column("type"), _GROUP_STARTS), is_begin)
 
 
 def _stops_before(file: str, offset: int | None) -> ExportError:

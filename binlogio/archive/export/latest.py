@@ -28,9 +28,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from binlogio.archive.export.base import OF_NO_TABLE, begins_group
 from binlogio.arrow.conversion import decimal_texts
-from binlogio.columnar import EventSelection, read_events
-from binlogio.constants import GROUP_STARTS, EventType
+from binlogio.columnar import read_events
+from binlogio.constants import EventType
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
 from binlogio.schema import statements
@@ -65,7 +66,6 @@ _PARTS: Final = 64
 _COMPACT_ROWS: Final = 1 << 18
 _BATCH_ROWS: Final = 1 << 16
 _NUMBER: Final = "binlogio number"
-_GROUP_STARTS: Final = pa.array([code.name for code in GROUP_STARTS])
 _PREPARES: Final = EventType.XA_PREPARE_LOG_EVENT.name
 _MARKED: Final = pa.array([_PREPARES, "INCIDENT_EVENT", "QUERY_EVENT", "EXECUTE_LOAD_QUERY_EVENT"])
 _HINT_CASCADE: Final = "leave the table out with `--exclude-table`, or make a base after the change"
@@ -139,12 +139,12 @@ def table_marks(
     """
     temporary: set[tuple[str, str]] = set()
     prepared: set[str] = set()
-    selection = EventSelection(tables=lambda _schema, table: table is None, verify_checksum=verify_checksum)
+    selection = replace(OF_NO_TABLE, verify_checksum=verify_checksum)
     for number, (log, start, end) in enumerate(logs):
         begin = begin_time = 0
         for batch in read_events(log, None, selection, keyring):
             kinds, sql = batch.column("type"), batch.column("sql")
-            is_begin = pc.or_(pc.is_in(kinds, _GROUP_STARTS), pc.fill_null(pc.equal(sql, "BEGIN"), False))  # noqa: FBT003
+            is_begin = begins_group(batch)
             begins = np.concatenate([[begin], np.asarray(batch.column("pos").filter(is_begin))])
             seconds = pc.cast(batch.column("timestamp").filter(is_begin), pa.timestamp("s", "UTC"), safe=False)
             times = np.concatenate([[begin_time], np.asarray(seconds.cast(pa.int64()))])

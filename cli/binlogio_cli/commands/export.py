@@ -15,10 +15,10 @@ import click
 
 from binlogio.archive.export import ExportFormat, export
 from binlogio.archive.export.ledger import cascade_to_json, load_ledger, save_ledger
-from binlogio.archive.logged_gtids import logged_gtids
+from binlogio.archive.logged_gtids import logged_gtids, mysql_gtids
 from binlogio.columnar import SOURCE_COLUMNS
 from binlogio.errors import BinlogFormatError
-from binlogio.gtid import GtidSet, Tag, Tsid, Uuid
+from binlogio.gtid import GtidSet
 from binlogio.schema.given import GivenDefinitions
 from binlogio.series.continuity import missing_gtids, shown
 from binlogio.series.log_head import read_head
@@ -285,13 +285,9 @@ def _after(gtids: GtidSet, selection: Selection, logs: Sequence[LogFile], keyrin
 
 def _gtids_in(log: LogFile, keyring: Keyring | None, end: int) -> GtidSet:
     """Return the GTIDs of MySQL in a log before an offset."""
-    found: dict[Any, Any] = {}
     with suppress(BinlogFormatError):  # the export reports it
-        found.update(logged_gtids(log, keyring, end))
-    runs = ((source, run) for source, runs in found.items() for run in runs)
-    return GtidSet.from_intervals(
-        (Tsid(Uuid(source[0]), Tag(str(source[1]))), run) for source, run in runs if isinstance(source[0], bytes)
-    )
+        return mysql_gtids(logged_gtids(log, keyring, end))
+    return GtidSet()
 
 
 def _report(summary: ExportSummary, to: str, what: str) -> None:
