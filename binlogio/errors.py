@@ -97,6 +97,11 @@ class Hint(Enum):
         "give them too, or go on without them: --ignore-missing-logs",
         "give them too, or go on without them: option ignoreMissingLogs",
     )
+    STATEMENT_CHANGES = (
+        'set binlog_format to ROW at the source; go on without these rows: statement_changes="skip"',
+        "set binlog_format to ROW at the source",
+        "set binlog_format to ROW at the source; go on without these rows: option statementChanges=skip",
+    )
     RESUME = (
         "resumes=True continues at the target's position",
         "--resume continues at the target's position",

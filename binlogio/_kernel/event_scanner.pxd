@@ -288,6 +288,7 @@ cdef class RowChoice:
     cdef uint8_t operations
     cdef int begin_group(self, const Group* group) except -1 nogil
     cdef bint wants(self, const RowsEvent* event) noexcept nogil
+    cdef bint wants_at(self, int64_t pos, uint32_t timestamp, uint32_t server_id) noexcept nogil
 
 # ------------------------------------------------------------------------------------------------ scan/rows_events.pxi
 
@@ -347,7 +348,9 @@ cdef class EventScanner:
     cdef Memory segments  # for each segment of groups with savepoints: whether it was rolled back
     cdef int32_t segment  # number of the current segment of the group
     cdef public bint follows_all  # pass all statements to `follow`, except those that begin or end transactions
-    cdef readonly int64_t followed_at  # file offset of the last statement passed to `follow`, or of its payload event
+    cdef readonly int64_t followed_at  # file offset of the last statement passed to a function, or of its payload event
+    cdef object note_change
+    cdef bint watches  # pass statements to `note_change`
     cdef public int64_t event_end  # file offset after the event that is passed in parts; -1 if there is none
     cdef bint in_payload  # the event that is passed in parts is a payload event
     cdef GroupState state
@@ -412,6 +415,7 @@ cdef class EventScanner:
     cdef const uint8_t* _open_small(self, const uint8_t* frame, int64_t length, int64_t size) except? NULL nogil
     cdef bint _is_followed(self, const uint8_t* body, const uint8_t* end) noexcept nogil
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil
+    cdef int _note_change(self, Cursor* cursor, uint8_t code) except -1 nogil
 
 cdef inline uint8_t row_outcome(EventScanner scanner, const Group* group, const RowsEvent* event) noexcept nogil:
     """Return the outcome of the rows of an event of a group."""

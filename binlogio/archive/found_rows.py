@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from binlogio.archive.statements import LogStatements, NoteStatement, WatchBytes
+    from binlogio.archive.statements import LogStatements, WatchBytes
     from binlogio.rows.plan import TablePlan
+    from binlogio.schema.statement_changes import StatementChange
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
 
@@ -80,8 +81,8 @@ class RowVersion:
 class SearchSummary:
     """Counts of a search: logs read, logs answered by their key index, bytes read, row changes, statements, rows.
 
-    `is_complete` is False if rows could not be compared, because their columns have no names. `with_text` has the names
-    of the logs that also have statements which change rows.
+    `is_complete` is False if rows could not be compared, because their columns have no names. `statement_changes`
+    has the first statement of each log that changes rows as SQL text, without the rows to compare.
     """
 
     logs_read: int = 0
@@ -91,7 +92,12 @@ class SearchSummary:
     statements: int = 0
     rows_compared: int = 0
     is_complete: bool = True
-    with_text: set[str] = field(default_factory=set)
+    statement_changes: dict[str, StatementChange] = field(default_factory=dict)
+
+    def note_statement_change(self, found: StatementChange) -> bool:
+        """Keep the first statement of a log that changes rows as SQL text."""
+        self.statement_changes.setdefault(found.file, found)
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +162,15 @@ class TablesMatcher(RowMatcher, Protocol):
 class MatchReader:
     """Reads the row changes of logs that a matcher selects."""
 
-    def __init__(self, matcher: RowMatcher, options: SearchOptions, summary: SearchSummary) -> None:
+    def __init__(
+        self,
+        matcher: RowMatcher,
+        options: SearchOptions,
+        summary: SearchSummary,
+        note_statement_change: Callable[[StatementChange], bool] | None = None,
+    ) -> None:
         self._matcher = matcher
+        self._note_statement_change = note_statement_change
         self._options = options
         self._summary = summary
         self._known_groups: Final = KnownGroups()
@@ -291,6 +304,7 @@ class MatchReader:
                 "batch_rows": DEFAULT_BATCH_ROWS,
                 "limits": self._options.limits,
                 "where": self._options.where,
+                "note_statement_change": self._note_statement_change,
                 **options,
             }
         )
@@ -302,12 +316,10 @@ def changes_in(
     matcher: TablesMatcher,
     statements: LogStatements,
     note: Callable[[str], None],
-    note_statement: NoteStatement | None = None,
 ) -> Iterator[RowVersion]:
     """Yield the changes of a log that `matcher`, which `reader` has, selects.
 
     `statements` has the definitions from DDL before the log, and takes those in it. `note` as in `find_changes`.
-    `note_statement` is called with the offset and text of each statement that is read.
 
     Raises:
         BinlogError: the log is damaged. Changes found before the damage are yielded first.
@@ -325,7 +337,7 @@ def changes_in(
         )
         matches.clear()
 
-    statements.begin_search(note_statement)
+    statements.begin_search()
     try:
         for match in reader.matches(log, statements):
             matches.append(match)

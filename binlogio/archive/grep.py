@@ -25,7 +25,6 @@ from binlogio.dotted_names import dotted_name
 from binlogio.events.query import QueryEvent
 from binlogio.format.groups import frames_changes
 from binlogio.implementation import require_kernel
-from binlogio.schema.statements import OtherStatement, recognize
 from binlogio.selection.row_condition import RowCondition, undecided_text, unnamed_text
 
 if TYPE_CHECKING:
@@ -69,17 +68,12 @@ def find_changes(
     require_kernel("grep")
     chosen, counts = options or SearchOptions(), summary or SearchSummary()
     matcher = _ConditionMatcher(None if condition is None else RowCondition(condition), wants, counts)
-    reader = MatchReader(matcher, chosen, counts)
+    reader = MatchReader(matcher, chosen, counts, counts.note_statement_change)
     statements = LogStatements(chosen.definitions, chosen.watch)
     for log in logs:
         counts.logs_read += 1
         counts.bytes_read += log.size or 0
-
-        def note_statement(_place: int, sql: bytes, file: str = log.name) -> None:
-            if is_row_change(sql):
-                counts.with_text.add(file)
-
-        for one in changes_in(log, reader, matcher, statements, note or no_note, note_statement):
+        for one in changes_in(log, reader, matcher, statements, note or no_note):
             yield matcher.with_key(one)
     matcher.finish(note or no_note)
 
@@ -99,12 +93,6 @@ def find_statements(reader: BinlogReader, selection: Selection) -> Iterator[tupl
                 continue
             if selection.wants_statement(event.schema, event.sql):
                 yield group.begin, _statement_of(reader.position.file, group, event)
-
-
-def is_row_change(sql: bytes) -> bool:
-    """Return whether a statement changes rows."""
-    statement = recognize(sql)
-    return isinstance(statement, OtherStatement) and statement.changes_rows
 
 
 def _statement_of(file: str, group: EventGroup, event: QueryEvent) -> HistoryStatement:

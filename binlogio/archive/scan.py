@@ -58,6 +58,7 @@ def scan(
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
     ignore_missing_logs: bool = False,
+    statement_changes: Literal["error", "skip"] = "error",
 ) -> pl.LazyFrame:
     """Return the row changes of a table as a Polars LazyFrame with the columns of `read_rows`.
 
@@ -90,6 +91,7 @@ def scan(
             limits=limits,
             source_columns=source_columns,
             ignore_missing_logs=ignore_missing_logs,
+            statement_changes=statement_changes,
         )
 
     picked = None if columns is None else tuple(columns)

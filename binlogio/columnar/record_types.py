@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.schema.statement_changes import StatementChange
     from binlogio.values.column import ColumnPlan
 
 HEAD: Final = (
@@ -81,6 +82,9 @@ class RowSelection:
         mixed: batches contain all tables in the order of the log, and images are JSON text.
         names_columns: the schemas of batches of one table contain the names of all its columns; see `column_names`.
         refuses_unnamed: with `may_lack_columns`, refuse a table whose columns have no names; False: it lacks them.
+        statement_changes: "error", or "skip", for statements that change selected rows, but are logged as SQL text.
+        note_statement_change: called, in place of the error, with each of these statements in a part of a log, until it
+            returns True; from any thread, and again if the part is read again.
     """
 
     wants: Callable[[str, str], bool]
@@ -98,6 +102,8 @@ class RowSelection:
     note_plan: Callable[[TablePlan], None] | None = None
     names_columns: bool = False
     refuses_unnamed: bool = True
+    statement_changes: str = "skip"
+    note_statement_change: Callable[[StatementChange], bool] | None = None
 
     @property
     def columns_at_the_end(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, overload
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from pyarrow.fs import FileSystem
+    from typing_extensions import Unpack
 
     from binlogio.columnar.parallel.log_cuts import LogPart
     from binlogio.columnar.record_types import RowSelection
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from binlogio.events.table_map import TableMapEvent
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions, GivenDefinitions
+    from binlogio.schema.statement_changes import StatementChange
     from binlogio.selection.event_filter import Names, Operation
     from binlogio.selection.row_condition import RowCondition
     from binlogio.storage.keyring import Keyring, KeyringSource
@@ -55,6 +58,7 @@ Where: TypeAlias = "Selection | EventFilter | str | RowCondition | list[Selectio
 """Conditions on groups, events and the values of rows."""
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
+_STATEMENT_CHANGES: Final = ("error", "skip")
 SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "outcome", "commit_timestamp", "statement")
 """The names of `source_columns`. `record_types.SOURCE_FIELDS` has their types."""
 DEFAULT_BATCH_ROWS: Final = 1 << 16
@@ -73,6 +77,7 @@ class SelectionOptions(TypedDict):
     definitions: GivenDefinitions | None
     limits: Limits
     source_columns: tuple[str, ...]
+    statement_changes: str
 
 
 class RowBatches:
@@ -355,7 +360,7 @@ class TableBatches:
         from binlogio.columnar.record_types import RecordType, RowSelection, with_source_fields  # noqa: PLC0415
 
         if len(self._tables.tables) == 1:
-            selection = RowSelection(wants=self.wants_table, **self._options)
+            selection = replace(RowSelection(wants=self.wants_table, **self._options), statement_changes="skip")
             plan = _known_plan(self._tables.tables[0], self._logs, selection, self._keyring)
             if plan is not None:
                 kind = RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates)
@@ -391,6 +396,7 @@ class TableBatches:
         skipped: Collection[LogFile] = (),
         may_lack_columns: bool = False,
         note_plan: Callable[[TablePlan], None] | None = None,
+        note_statement_change: Callable[[StatementChange], bool] | None = None,
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the batches of some of the logs.
 
@@ -401,7 +407,11 @@ class TableBatches:
 
         chosen = TableBatches(logs, self._tables, self._options, self._keyring, self._threads)
         selection = RowSelection(
-            wants=self.wants_table, may_lack_columns=may_lack_columns, note_plan=note_plan, **self._options
+            wants=self.wants_table,
+            may_lack_columns=may_lack_columns,
+            note_plan=note_plan,
+            note_statement_change=note_statement_change,
+            **self._options,
         )
         if skipped:
             batches = chosen._side_by_side(selection, chosen._logs, {id(log) for log in skipped})
@@ -509,12 +519,13 @@ class TableBatches:
         """
         cuts = LogCuts(logs, self._threads)
         known = DefinitionSource(selection.definitions)
+        for_ddl = replace(selection, statement_changes="skip", note_statement_change=None)
         done, known_groups, known_plans = 0, KnownGroups(), KnownPlans()
 
         def read_skipped(facts: PartFacts, number: int) -> None:
             part = cuts.part(number)
             if part is not None:
-                with closing(NumberedReader(selection, self._keyring, facts, known_groups, known_plans)) as reader:
+                with closing(NumberedReader(for_ddl, self._keyring, facts, known_groups, known_plans)) as reader:
                     for _ in reader.read((number, part)):
                         pass
 
@@ -618,6 +629,7 @@ def read_tables(
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
     ignore_missing_logs: bool = False,
+    statement_changes: Literal["error", "skip"] = "error",
 ) -> TableBatches:
     """Return the row changes of every table as pairs of name (`schema.table`) and record batch, typed by that table.
 
@@ -668,20 +680,25 @@ def read_tables(
         definitions: as in `binlogio.open`. Columns that are named neither by definitions nor by metadata in the log get
             their names from DDL in the logs.
         ignore_missing_logs: as in `binlogio.open`.
+        statement_changes: what is done at statements that change rows of selected tables and are logged as SQL text
+            (binlog_format=STATEMENT or MIXED), without the rows: "error" raises at the end of the log, after its rows;
+            "skip" passes over them. What triggers and views change is not in the text.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
         MissingLogs: as in `binlogio.open`.
         ConditionError: a condition on values is invalid; or, while iterating, a value does not fit its column, or no
             table has its columns.
-        UnsupportedFeature: an argument or a definition is not supported; or, while iterating, `xid` or `outcome` is
-            requested for a stream that cannot be read twice, or for a log with MariaDB's encrypt_binlog.
+        UnsupportedFeature: an argument or a definition is not supported; or, while iterating, the log has changes as
+            SQL text (`statement_changes`), or `xid` or `outcome` is requested for a stream that cannot be read twice,
+            or for a log with MariaDB's encrypt_binlog.
         BinlogError: while iterating: a log is damaged, or is not a binary log, or a definition has other columns than
             the table.
     """
     require_kernel("reading rows into Arrow")
     check_values("zero_dates", (zero_dates,), _ZERO_DATES)
     check_values("json_diffs", (json_diffs,), _JSON_DIFFS)
+    check_values("statement_changes", (statement_changes,), _STATEMENT_CHANGES)
     check_values("source_columns", source_columns, SOURCE_COLUMNS)
     for name, given in (("tables", tables), ("columns", columns)):
         if isinstance(given, str):
@@ -701,6 +718,7 @@ def read_tables(
         "definitions": load_definitions(definitions),
         "limits": limits,
         "source_columns": tuple(source_columns),
+        "statement_changes": statement_changes,
     }
     ring = None
     if keyring is not None:
@@ -752,26 +770,28 @@ def _conditions(
     return events, RowCondition(texts[0] if len(texts) == 1 else " AND ".join(f"({one})" for one in texts)), names
 
 
+class _RowOptions(TypedDict, total=False):
+    """The arguments of `read_rows` that do not determine the type of its result."""
+
+    columns: Names | None
+    zero_dates: Literal["error", "null", "text"]
+    json_diffs: Literal["operations", "error"]
+    verify_checksum: bool
+    batch_rows: int
+    threads: int
+    keyring: KeyringSource | None
+    filesystem: FileSystem | None
+    where: Where
+    ops: Operation | Collection[Operation] | None
+    definitions: Definitions | None
+    limits: Limits
+    source_columns: Collection[str]
+    ignore_missing_logs: bool
+    statement_changes: Literal["error", "skip"]
+
+
 @overload
-def read_rows(
-    source: Source | Iterable[Source],
-    *,
-    table: str,
-    columns: Names | None = ...,
-    zero_dates: Literal["error", "null", "text"] = ...,
-    json_diffs: Literal["operations", "error"] = ...,
-    verify_checksum: bool = ...,
-    batch_rows: int = ...,
-    threads: int = ...,
-    keyring: KeyringSource | None = ...,
-    filesystem: FileSystem | None = ...,
-    where: Where = ...,
-    ops: Operation | Collection[Operation] | None = ...,
-    definitions: Definitions | None = ...,
-    limits: Limits = ...,
-    source_columns: Collection[str] = ...,
-    ignore_missing_logs: bool = ...,
-) -> RowBatches: ...
+def read_rows(source: Source | Iterable[Source], *, table: str, **options: Unpack[_RowOptions]) -> RowBatches: ...
 
 
 @overload
@@ -780,20 +800,7 @@ def read_rows(
     *,
     table: None = ...,
     tables: Names | TableNames | None = ...,
-    columns: Names | None = ...,
-    zero_dates: Literal["error", "null", "text"] = ...,
-    json_diffs: Literal["operations", "error"] = ...,
-    verify_checksum: bool = ...,
-    batch_rows: int = ...,
-    threads: int = ...,
-    keyring: KeyringSource | None = ...,
-    filesystem: FileSystem | None = ...,
-    where: Where = ...,
-    ops: Operation | Collection[Operation] | None = ...,
-    definitions: Definitions | None = ...,
-    limits: Limits = ...,
-    source_columns: Collection[str] = ...,
-    ignore_missing_logs: bool = ...,
+    **options: Unpack[_RowOptions],
 ) -> MixedBatches: ...
 
 
@@ -816,6 +823,7 @@ def read_rows(
     limits: Limits = DEFAULT_LIMITS,
     source_columns: Collection[str] = (),
     ignore_missing_logs: bool = False,
+    statement_changes: Literal["error", "skip"] = "error",
 ) -> RowBatches | MixedBatches:
     """Read the row changes of one table as typed columns, or of all tables with JSON images.
 
@@ -847,6 +855,7 @@ def read_rows(
         limits=limits,
         source_columns=source_columns,
         ignore_missing_logs=ignore_missing_logs,
+        statement_changes=statement_changes,
     )
     return MixedBatches(selected) if table is None else RowBatches(selected)
 

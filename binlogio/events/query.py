@@ -214,6 +214,12 @@ def sql_of_body(body: bytes) -> bytes:
     return body[at:] if at <= len(body) and body[at - 1] == 0 else b""
 
 
+def schema_of_body(body: bytes) -> str:
+    """Return the default database in the body of an uncompressed QUERY_EVENT of binlog version 4."""
+    head, variables, size = sizes_before_sql(body)
+    return body[head + variables :][: size - 1].decode("utf-8", "replace")
+
+
 class _StatusVars(Construct):  # type: ignore[misc]
     """The block of status variables; empty if the post-header has no field for its size."""
 

@@ -20,6 +20,7 @@ import functools
 import math
 import os
 import re
+import shlex
 import time
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone, tzinfo
@@ -39,17 +40,19 @@ from binlogio.selection.event_filter import (
     check_values,
 )
 from binlogio.selection.selection import Selection
-from binlogio_cli.messages import Refusal, say
+from binlogio_cli.messages import DAMAGE, OK, Refusal, say
 from binlogio_cli.options import INPUT_PATH, ByteSize, definitions_file, definitions_option, gtid_position, parse_gtids
+from binlogio_cli.quantities import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.gtid import MariadbGtidPosition
     from binlogio.reader import BinlogReader
     from binlogio.replay import ReplayFilter
     from binlogio.schema.given import GivenDefinitions
+    from binlogio.schema.statement_changes import StatementChange
     from binlogio.selection.row_condition import RowCondition
     from binlogio.selection.table_names import TableNames
     from binlogio.storage import LogFile
@@ -430,6 +433,26 @@ def say_columns(rows: RowChoice | None) -> bool:
     for (table, column), count in sorted(rows.undecided.items()):
         say(undecided_text(table, column, count))
     return False
+
+
+def table_options(selection: Selection) -> list[str]:
+    """Return the options that select the tables of a selection, for another command."""
+    named = (("-d", selection.databases), ("-T", selection.tables), ("--exclude-table", selection.exclude_tables))
+    return [part for option, names in named for name in names for part in (option, name)]
+
+
+def say_statement_changes(found: Collection[StatementChange], selection: Selection, files: Iterable[str]) -> int:
+    """Report the first statements of logs that change rows as SQL text. Returns the exit code: `DAMAGE` for any."""
+    if not found:
+        return OK
+    first = next(iter(found))
+    more = f" (and statements in {counted(len(found) - 1, 'more log[s]')})" if len(found) > 1 else ""
+    shown = shlex.join(["binlogio", "grep", *table_options(selection), *files])
+    say(
+        f"{first.file}: at {first.pos}: the log has a change as SQL text, so the result is incomplete, without"
+        f" its rows: {first.sql[:80]!r}{more}; set binlog_format to ROW at the source; {shown} shows such changes"
+    )
+    return DAMAGE
 
 
 def _parse_position(

@@ -48,6 +48,9 @@ refused, with the nearest name of the table below.
                                the table lacks are NULL; those that the read lacks are an error (addColumns: the next
                                start of the query has them), JSON in the column `_rescued`, or omitted (ignore). Also
                                as schemaEvolutionMode (of Auto Loader): failOnNewColumns, addNewColumns, rescue, none
+    statementChanges           error (default) | skip: how a change is handled that the log has as SQL text, without its
+                               rows (binlog_format=STATEMENT or MIXED). error: as damage (`mode`), after the rows that
+                               a task reads
     columnNameOfCorruptRecord  the column for the error text with PERMISSIVE; `_corrupt_record`
     maxPartitionBytes          of one task; 128m
     splitMode                  ranges (default) | scan | files: how a file is cut. ranges: by bytes; tasks search for
@@ -336,6 +339,7 @@ class BinlogReadOptions(_SharedOptions):
     changed_logs: str = _option(_choice("error", "restart"), "error")
     mode: str = _option(_choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED"), "FAILFAST")
     schema_changes: str = _option(_choice("error", "addColumns", "rescue", "ignore"), "error")
+    statement_changes: str = _option(_choice("error", "skip"), "error")
     max_partition_bytes: int = _option(_size, 128 << 20)
     split_mode: str = _option(_choice("ranges", "scan", "files"), "ranges")
     verify_checksum: bool = _option(_boolean, default=True)

@@ -155,6 +155,7 @@ def _selection(request: Request, *, mixed: bool = False) -> RowSelection:
         definitions=request.definitions,
         mixed=mixed,
         may_lack_columns=request.columns is not None,
+        statement_changes=options.statement_changes,
     )
 
 
@@ -168,7 +169,7 @@ def image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
         return selection.wants(schema, table)
 
     def changes(piece: Piece) -> Iterator[pa.RecordBatch]:
-        wanted = replace(selection, wants=wants)
+        wanted = replace(selection, wants=wants, statement_changes="skip")
         definitions = _definitions(piece, request)
         found = read_split(piece.log, piece.split, wanted, request.keyring, definitions=definitions)
         return (batch for _, batch in found)

@@ -83,7 +83,9 @@ def copied(
 
 def rows(*logs: Path, keys: Path | None = None, **more: Any) -> list[dict[str, Any]]:
     """Return the row changes of logs, without what depends on their places."""
-    batches = binlogio.read_rows([str(log) for log in logs], keyring=None if keys is None else str(keys), **more)
+    batches = binlogio.read_rows(
+        [str(log) for log in logs], keyring=None if keys is None else str(keys), **more, statement_changes="skip"
+    )
     return [row for batch in batches for row in batch.select(_COLUMNS).to_pylist()]
 
 

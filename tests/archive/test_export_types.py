@@ -197,7 +197,7 @@ def test_the_kernel_writes_the_json_lines_of_the_other_implementation(server: st
         if not (folder / "files.txt").exists() or folder.name in ("crashed", "encrypted"):
             continue
         for zero_dates in ("null", "text"):
-            for _, batch in binlogio.read_tables(folder, zero_dates=zero_dates):
+            for _, batch in binlogio.read_tables(folder, zero_dates=zero_dates, statement_changes="skip"):
                 check_lines(batch)
                 batches += 1
 

@@ -72,7 +72,9 @@ def searched(logs: list[LogFile], table: str, key: str, **options: Any) -> tuple
 def plain_search(logs: list[LogFile], table: str, columns: tuple[str, ...]) -> dict[Key, list[Place]]:
     """Return the places of the changes of each row, by the JSON text of all rows."""
     found: defaultdict[Key, list[Place]] = defaultdict(list)
-    for row in binlogio.read_rows([log.name for log in logs], tables=(table,)).to_table().to_pylist():
+    for row in (
+        binlogio.read_rows([log.name for log in logs], tables=(table,), statement_changes="skip").to_table().to_pylist()
+    ):
         before, after = (json.loads(row[name]) if row[name] is not None else None for name in ("before", "after"))
         keys = []
         if before is not None:

@@ -52,7 +52,7 @@ GTID_TYPES: Final = ("GTID_LOG_EVENT", "ANONYMOUS_GTID_LOG_EVENT", "GTID_TAGGED_
 def test_counts_are_those_of_the_rows(folder: Path) -> None:
     stats = archive_stats(find_logs(folder))
     rows: Counter[tuple[str, str]] = Counter()
-    for batch in binlogio.read_rows(str(folder), zero_dates="null"):
+    for batch in binlogio.read_rows(str(folder), zero_dates="null", statement_changes="skip"):
         for name, schema, table in zip(
             *(batch.column(one).to_pylist() for one in ("op", "schema", "table")), strict=True
         ):

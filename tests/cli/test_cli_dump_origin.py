@@ -35,7 +35,11 @@ def test_rows_have_the_origin_that_the_source_columns_have(one: CorpusFile) -> N
     result = CliRunner().invoke(cli, ["dump", "--format", "json", str(one.path)])
     lines = result.stdout.splitlines()
     try:
-        rows = binlogio.read_rows(one.path, source_columns=COLUMNS, json_diffs="operations").to_table().to_pylist()
+        rows = (
+            binlogio.read_rows(one.path, source_columns=COLUMNS, json_diffs="operations", statement_changes="skip")
+            .to_table()
+            .to_pylist()
+        )
     except binlogio.BinlogError:
         assert result.exit_code == DAMAGE
         return

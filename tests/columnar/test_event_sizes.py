@@ -56,7 +56,7 @@ def _rows(source: Any, read: str = "read_tables", **options: Any) -> tuple[list[
     """Return the records that come before the end or the error."""
     found: list[Any] = []
     try:
-        for _, batch in READS[read](source, **options):
+        for _, batch in READS[read](source, statement_changes="skip", **options):
             found += records_of(batch)
     except BinlogError as exc:
         return sorted(found), exc

@@ -37,7 +37,7 @@ def by_events(path: Path) -> list[tuple[Any, ...]]:
 def by_kernel(path: Path | list[Path], **options: Any) -> list[tuple[Any, ...]]:
     """Return the records of the kernel, times in seconds."""
     records = []
-    for batch in binlogio.read_rows(path, **options):
+    for batch in binlogio.read_rows(path, statement_changes="skip", **options):
         batch.validate(full=True)
         columns = batch.to_pydict()
         columns["timestamp"] = [moment.timestamp() for moment in columns["timestamp"]]

@@ -81,7 +81,7 @@ def _expected(path: Path, schemas: dict[str, pa.Schema]) -> Counter[str]:
 def _actual(path: Path) -> tuple[Counter[str], dict[str, pa.Schema]]:
     found: Counter[str] = Counter()
     schemas = {}
-    for table, batch in binlogio.read_tables(path, zero_dates="null", batch_rows=100):
+    for table, batch in binlogio.read_tables(path, zero_dates="null", batch_rows=100, statement_changes="skip"):
         batch.validate(full=True)
         types = batch.schema.field("after").type
         schemas[f"{table}/{[field.name for field in types]}"] = batch.schema
@@ -130,7 +130,7 @@ def test_zero_dates_are_an_error_unless_a_policy_is_given() -> None:
 @pytest.mark.parametrize("case", ["mysql97/rowimage_minimal", "mysql97/compressed", "mariadb1011/basic_row"])
 def test_records_of_all_tables_have_json_images_without_absent_columns(case: str) -> None:
     path = FIXTURES / case / "binlog.000001"
-    table = binlogio.read_rows(path).to_table()
+    table = binlogio.read_rows(path, statement_changes="skip").to_table()
     typed = Counter(
         (
             name,
@@ -141,7 +141,7 @@ def test_records_of_all_tables_have_json_images_without_absent_columns(case: str
             record["before_present"],
             record["after_present"],
         )
-        for name, batch in binlogio.read_tables(path, zero_dates="null")
+        for name, batch in binlogio.read_tables(path, zero_dates="null", statement_changes="skip")
         for record in batch.to_pylist()
     )
     mixed = Counter(

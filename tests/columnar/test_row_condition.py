@@ -245,7 +245,7 @@ def test_rows_of_events_are_chosen_as_those_of_batches(
     logs = sorted(str(path) for path in (FIXTURES / "mysql97" / case).glob("binlog.0*"))
     where = RowCondition(condition)
     expected, count = [], 0
-    for _, batch in binlogio.read_tables(logs, zero_dates="text", json_diffs="operations"):
+    for _, batch in binlogio.read_tables(logs, zero_dates="text", json_diffs="operations", statement_changes="skip"):
         count += batch.num_rows
         if where.columns <= {field.name for field in batch.schema.field("before").type}:
             rows = batch.filter(where.compare(batch).mask).select(["file", "pos", "op", "before", "after"]).to_pylist()

@@ -109,8 +109,12 @@ def test_values_that_look_like_events_are_not_taken_for_events(tmp_path: Path) -
 def test_a_small_range_of_positions_gives_its_rows(path: Path, first: float, size: int) -> None:
     """Those that a read of the whole log gives, with the same names of columns."""
     begin = int(path.stat().st_size * first)
-    whole = binlogio.read_rows(path).to_table().to_pylist()
-    found = binlogio.read_rows(path, where=EventFilter(pos=Range(begin, begin + size))).to_table().to_pylist()
+    whole = binlogio.read_rows(path, statement_changes="skip").to_table().to_pylist()
+    found = (
+        binlogio.read_rows(path, where=EventFilter(pos=Range(begin, begin + size)), statement_changes="skip")
+        .to_table()
+        .to_pylist()
+    )
 
     assert found == [record for record in whole if begin <= record["pos"] < begin + size]
 

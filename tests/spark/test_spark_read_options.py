@@ -12,7 +12,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.errors import ConditionError, MissingLogs, PositionError
+from binlogio.errors import ConditionError, MissingLogs, PositionError, UnsupportedFeature
 from binlogio.gtid import MariadbGtid
 from corpus import MYSQL
 from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
@@ -224,3 +224,15 @@ def test_a_batch_read_refuses_a_hole(view: str, tmp_path: Path) -> None:
         records_of(tmp_path, view=view)
     for options in ({"ignoreMissingLogs": "true"}, {"ignoreMissingFiles": "true"}, {"pathGlobFilter": "*.00000{1,3}"}):
         assert records_of(tmp_path, view=view, **options)
+
+
+def test_changes_that_are_logged_as_text_are_errors() -> None:
+    """The log does not have their rows; the views of events and transactions have the statements."""
+    log = MYSQL / "format_statement" / "binlog.000001"
+
+    with pytest.raises(UnsupportedFeature, match="the log has a change as SQL text"):
+        records_of(log)
+    assert records_of(log, statementChanges="skip") == []
+    assert records_of(log, view="transactions")
+    (row,) = records_of(log, mode="PERMISSIVE")
+    assert "statementChanges=skip" in row["_corrupt_record"]

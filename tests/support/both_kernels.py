@@ -62,7 +62,7 @@ def kernel_set_to(name: str) -> Iterator[None]:
 
 def read_tables_by(kernel: str, source: Any, **options: Any) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the result of `read_tables`, or the same by construct."""
-    tables = binlogio.read_tables(source, **options)
+    tables = binlogio.read_tables(source, **{"statement_changes": "skip", **options})
     if kernel == "compiled":
         yield from tables
     else:
@@ -75,7 +75,7 @@ def read_rows_by(kernel: str, source: Any, *, table: str | None = None, **option
     if table is not None:
         yield from (batch for _, batch in read_tables_by(kernel, source, tables=[table], **options))
         return
-    tables = binlogio.read_tables(source, **options)
+    tables = binlogio.read_tables(source, **{"statement_changes": "skip", **options})
     if kernel == "compiled":
         yield from (batch for _, batch in tables.mixed())
     else:

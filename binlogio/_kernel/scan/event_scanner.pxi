@@ -12,7 +12,7 @@ from binlogio._kernel.base.cursor cimport u32, u64
 from binlogio._kernel.base.event_codes cimport *
 from binlogio._kernel.primitives cimport Memory, is_utf8
 from binlogio._kernel.scan.event_types cimport (
-    is_any_rows, is_compressed_rows, is_group_start, may_define, size_before_sql,
+    is_any_rows, is_compressed_rows, is_group_start, is_load, may_define, size_before_sql,
 )
 from binlogio._kernel.scan.cursor cimport (
     F_BAD_SIZE, F_NEED_DATA, POST_HEADER_V0, POST_HEADER_V1, POST_HEADER_V2, Cursor, Frame, RowsHead, actual_checksum,
@@ -192,6 +192,14 @@ cdef class EventScanner:
             raise ValueError(f"{len(codes)} type codes")
         for code in range(256):
             self.codes[code] = codes[code]
+
+    def watch_changes(self, note_change) -> None:
+        """Call a function with type code and body of each selected statement, until it returns True; None: never.
+
+        Statements that begin or end a transaction are left out.
+        """
+        self.note_change = note_change
+        self.watches = note_change is not None
 
     def stop_at(self, int64_t offset) -> None:
         """Make `scan` return STOP before the first event group that begins at or after `offset`."""
@@ -441,6 +449,9 @@ cdef class EventScanner:
         elif self.follows and ((code == QUERY_EVENT and self._is_followed(body, end)) or code == QUERY_COMPRESSED_EVENT):
             self.followed_at = cursor.offset
             self._define(code, body, end - body)
+        if self.watches and status == S_GO_ON and (
+                code == QUERY_EVENT or code == QUERY_COMPRESSED_EVENT or is_load(code)):
+            self._note_change(cursor, code)
         if status != S_GO_ON:
             self.state = before
         else:
@@ -601,6 +612,23 @@ cdef class EventScanner:
         """Call `follow` for a statement that may change a table; if it returns True, resolve the table maps again."""
         if self.follow(code, <bytes>(<const char*>body)[:size]):
             self.maps.renew()
+        return 0
+
+    cdef int _note_change(self, Cursor* cursor, uint8_t code) except -1 nogil:
+        """Call `note_change` for a selected statement, if it does not begin or end a transaction."""
+        cdef Frame* frame = &cursor.frame
+        cdef int64_t size
+        if self.choice is not None and not self.choice.wants_at(cursor.offset, u32(frame.head), u32(frame.head + 5)):
+            return 0
+        if code == QUERY_EVENT:
+            size = size_before_sql(frame.body, frame.end)
+            if size and (begins_transaction(frame.body + size, frame.end - frame.body - size)
+                         or ends_transaction(frame.body + size, frame.end - frame.body - size)):
+                return 0
+        with gil:
+            self.followed_at = cursor.offset
+            if self.note_change(code, <bytes>(<const char*>frame.body)[:frame.end - frame.body]):
+                self.watches = False
         return 0
 
     cdef int _begin_group(self, uint8_t code, const uint8_t* header, const uint8_t* body,

@@ -51,12 +51,15 @@ cdef class RowChoice:
 
     cdef bint wants(self, const RowsEvent* event) noexcept nogil:
         """Return whether an event of the current group is selected."""
+        return self.operations >> event.operation & 1 and self.wants_at(event.pos, event.timestamp, event.server_id)
+
+    cdef bint wants_at(self, int64_t pos, uint32_t timestamp, uint32_t server_id) noexcept nogil:
+        """As `wants`, for any operation."""
         cdef int64_t i
-        if not self.wants_this_group or not self.pos_start <= event.pos < self.pos_end or (
-                not self.time_start <= <int64_t>event.timestamp < self.time_end) or (
-                not self.operations >> event.operation & 1):
+        if not self.wants_this_group or not self.pos_start <= pos < self.pos_end or (
+                not self.time_start <= <int64_t>timestamp < self.time_end):
             return False
         for i in range(self.server_id_count):
-            if self.server_ids[i] == event.server_id:
+            if self.server_ids[i] == server_id:
                 return not self.excludes_servers
         return self.excludes_servers or self.server_id_count < 0

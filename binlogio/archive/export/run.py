@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.rows_reader import TableBatches, Where
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
+    from binlogio.schema.statement_changes import StatementChange
     from binlogio.selection.event_filter import Names, Operation
     from binlogio.selection.table_names import TableNames
     from binlogio.series.log_head import LogHead
@@ -93,7 +94,8 @@ class ExportSummary:
 
     `rows` has the number of rows of each table, `files` the new files, `held` the logs that the target already
     contained completely. `unfinished` has the logs that end in an incomplete event group, with its offset; it is not
-    exported. `missing` names missing logs that were ignored.
+    exported. `missing` names missing logs that were ignored. `statement_changes` has the first statement of each log
+    that changes rows as SQL text: the export lacks these rows.
     """
 
     rows: dict[str, int]
@@ -101,6 +103,7 @@ class ExportSummary:
     held: tuple[str, ...]
     unfinished: tuple[tuple[str, int], ...] = ()
     missing: tuple[str, ...] = ()
+    statement_changes: tuple[StatementChange, ...] = ()
 
     @property
     def row_count(self) -> int:
@@ -152,6 +155,7 @@ def export(
     definitions: Definitions | None = None,
     limits: Limits = DEFAULT_LIMITS,
     ignore_missing_logs: bool = False,
+    statement_changes: Literal["error", "skip"] = "error",
     watch: Callable[[str, int], None] | None = None,
 ) -> ExportSummary:
     """Write the row changes of logs to files or tables: one or more files, or one table, for each source table.
@@ -190,6 +194,8 @@ def export(
         limits: as in `binlogio.open`.
         ignore_missing_logs: export although logs are missing between the given logs, or between them and those that
             the target contains; `ExportSummary.missing` names them.
+        statement_changes: as in `binlogio.read_tables`; with "skip", the summary names them. Always "error" for
+            `latest`.
         watch: called with the name of a log and the offset up to which its rows were read.
 
     Raises:
@@ -220,6 +226,7 @@ def export(
         limits=limits,
         source_columns=source_columns,
         ignore_missing_logs=True,  # checked below, with the logs that the target has
+        statement_changes=statement_changes,
     )
     events = rows_of.where
     options = {
@@ -271,12 +278,12 @@ def export(
         if ranges and stop_offset is not None:
             ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
         _check_logs(ranges, in_order=latest)
-        rows: Counter[str] = Counter()
+        rows, texts = Counter[str](), _StatementChanges(ranges)
         lacking = set() if columns is None or target.ledger.logs else set(columns)
         if latest:
             batches = _latest(rows_of, ranges, watch, ring, key, before, target.ledger, verify_checksum=verify_checksum)
         else:
-            batches = _records(rows_of, ranges, watch)
+            batches = _records(rows_of, ranges, watch, note_statement_change=texts.note)
         for table, batch in batches:
             check_names(table, batch.schema, target.ledger.named)
             target.write(table, batch)
@@ -285,6 +292,8 @@ def export(
                 lacking -= {*(batch.schema if latest else batch.schema.field("before").type).names}
         if rows and lacking:
             raise ExportError("no table has the column", field="columns", found=", ".join(sorted(lacking)))
+        if texts.found and statement_changes == "error":
+            raise min(texts.found.values(), key=texts.order).error()
         target.ledger.gtids = servers.to_json()
         files = target.finish(_progress_of(ranges, ring, read))
     return ExportSummary(
@@ -293,6 +302,7 @@ def export(
         held=tuple(one.log.name for one in ranges if one.is_held),
         unfinished=tuple((one.log.name, one.end) for one in ranges if one.is_unfinished),
         missing=tuple(missing),
+        statement_changes=tuple(sorted(texts.found.values(), key=texts.order)),
     )
 
 
@@ -500,6 +510,27 @@ class _LogRange:
         return Range(self.start, self.end).within(self.wanted)
 
 
+class _StatementChanges:
+    """The first statement of each log that changes rows as SQL text; `order` is its place."""
+
+    def __init__(self, ranges: Iterable[_LogRange]) -> None:
+        self.found: dict[str, StatementChange] = {}
+        self._parts = {one.log.name: (number, one.part) for number, one in enumerate(ranges)}
+
+    def note(self, found: StatementChange) -> bool:
+        """Keep a statement that is exported. Returns True if it is."""
+        if found.pos not in self._parts[found.file][1]:
+            return False
+        known = self.found.get(found.file)
+        if known is None or found.pos < known.pos:
+            self.found[found.file] = found
+        return True
+
+    def order(self, one: StatementChange) -> tuple[int, int]:
+        """Return the number of the log, and the offset."""
+        return self._parts[one.file][0], one.pos
+
+
 def _incomplete_end(reader: BinlogReader) -> int | None:
     """Read a log to its end; return the end of its last complete event group if another group follows, otherwise None.
 
@@ -518,6 +549,7 @@ def _records(
     ranges: list[_LogRange],
     watch: Callable[[str, int], None] | None,
     note_plan: Callable[[TablePlan], None] | None = None,
+    note_statement_change: Callable[[StatementChange], bool] = lambda _: True,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rows of tables in the ranges, with the columns of an export."""
     wanted = [one for one in ranges if not one.is_held]
@@ -525,7 +557,10 @@ def _records(
     if not wanted:
         return
     logs, held = [one.log for one in ranges], [one.log for one in ranges if one.is_held]
-    for table, batch in rows_of.of_logs(logs, skipped=held, may_lack_columns=True, note_plan=note_plan):
+    batches = rows_of.of_logs(
+        logs, skipped=held, may_lack_columns=True, note_plan=note_plan, note_statement_change=note_statement_change
+    )
+    for table, batch in batches:
         log_range = by_name[batch.column("file")[0].as_py()]
         kept = log_range.within(batch)
         if watch is not None:

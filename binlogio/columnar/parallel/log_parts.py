@@ -79,6 +79,9 @@ class LogPartReader:
             self._walk.check_end()
         elif split.start == 0:
             yield from self._walk.read(None)
+        else:
+            return
+        self._walk.check_statements()
 
     def _walk_of(self, log: LogFile, opened: OpenedLog) -> LogWalk:
         from binlogio.columnar.batches.mixed_batches import MixedBatcher  # noqa: PLC0415 - imports pyarrow

@@ -27,15 +27,17 @@ from binlogio.constants import (
     EventType,
 )
 from binlogio.errors import BinlogError
-from binlogio.events import EVENT_CODECS
+from binlogio.events import EVENT_CODECS, codec_for
 from binlogio.events.base import EventHeader, ParseContext, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
+from binlogio.events.query import schema_of_body, sql_of_body
 from binlogio.events.table_map import parse_table_map
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, Framing, TornTail
 from binlogio.format.splits import Split
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
+from binlogio.schema.statement_changes import StatementChange, changes_rows_of
 from binlogio.schema.statements import Savepoints
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.storage.windows import NO_END, WINDOW_SIZE
@@ -90,6 +92,7 @@ class LogWalk:
         self._described = False
         self._is_at_event = True  # an event begins at the window's start; otherwise a group is searched
         self._plans = 0
+        self._statement_change: StatementChange | None = None
         self._images: dict[tuple[object, ...], ImagePlan] = {}
         self._known: BoundedCache[bytes, KnownPlan] = BoundedCache()
         self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
@@ -135,6 +138,9 @@ class LogWalk:
             BinlogError: the log is damaged, or is not a binary log. Batches with the rows before the damage come first.
         """
         self._batcher.begin_split()
+        self._statement_change = None
+        if self._selection.note_statement_change is not None or self._selection.statement_changes == "error":
+            self._router.watch_changes(self._note_change)
         try:
             if not self._described:
                 if split is not None:
@@ -162,6 +168,11 @@ class LogWalk:
         begin, is_at_end = self._router.open_group, not self._cursor.window.held
         if begin is not None and is_at_end and self.torn_tail is None:
             self._cursor.framer.refuse_open_group(begin, self._log.name)
+
+    def check_statements(self) -> None:
+        """Raise the error of the first statement of the last part that changed selected rows as SQL text."""
+        if self._statement_change is not None:
+            raise self._statement_change.error()
 
     def close(self) -> None:
         """Release the window's memory. The walk cannot be used any more."""
@@ -357,6 +368,21 @@ class LogWalk:
         """Apply a statement that may change a definition. Returns True if cached plans may be out of date."""
         self._definitions.statement_at = self._router.followed_at
         return self._definitions.follow_body(code, body, self._cursor.context)
+
+    def _note_change(self, code: int, body: bytes) -> bool:
+        """Report a statement, if it changes selected rows. Returns True if no more are needed."""
+        if code == EventType.QUERY_EVENT:  # parsing an event takes some 100 us
+            sql, schema = sql_of_body(body), schema_of_body(body)
+        else:
+            event = codec_for(code).parse(EventHeader(type_code=code), body, self._cursor.context)
+            sql, schema = getattr(event, "sql", b"LOAD DATA"), getattr(event, "schema", "")
+        if not changes_rows_of(sql, schema, self._selection.wants):
+            return False
+        found = StatementChange(self._log.name, self._router.followed_at, sql.decode("utf-8", "replace"))
+        if self._selection.note_statement_change is not None:
+            return self._selection.note_statement_change(found)
+        self._statement_change = found
+        return True
 
     def _open_payload(self, body: bytes, pos: int) -> bytes | None:
         """Return the events of a payload that the kernel does not decompress itself: large, unusual or damaged ones.

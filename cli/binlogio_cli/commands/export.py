@@ -34,6 +34,7 @@ from binlogio_cli.selection import (
     earlier_definitions,
     files_argument,
     reading_options,
+    say_statement_changes,
     selection_options,
 )
 
@@ -165,7 +166,7 @@ def command(
         **options,
     )
     _report(summary, output, "row[s]" if options["latest"] else "change[s]")
-    return say_missing(summary.missing)
+    return say_missing(summary.missing) or say_statement_changes(summary.statement_changes, selection, files)
 
 
 def exported(
@@ -209,6 +210,7 @@ def exported(
                 stop_offset=selection.stop_offset,
                 base=base,
                 watch=watch,
+                statement_changes="skip",
                 **reading.options,
                 **options,
             )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from binlogio.archive.found_rows import RowVersion, SearchOptions, SearchSummary
-from binlogio.archive.grep import find_changes, find_statements, is_row_change
+from binlogio.archive.grep import find_changes, find_statements
 from binlogio.archive.history import HistoryStatement
 from binlogio.errors import BinlogError
 from binlogio.options import ReadOptions
@@ -23,7 +23,15 @@ from binlogio_cli.messages import DAMAGE, Refusal, say, say_gaps
 from binlogio_cli.options import INPUT_PATH, SectionedCommand, format_option
 from binlogio_cli.output import force_option, output_option, quiet_option
 from binlogio_cli.quantities import counted
-from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options, text_and_files
+from binlogio_cli.selection import (
+    input_once,
+    output_zone,
+    reading_options,
+    say_statement_changes,
+    selection_options,
+    table_options,
+    text_and_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,10 +114,9 @@ def command(
     elif gtids and None not in gtids and len(gtids) <= _FEW:
         chosen = ["--include-gtids", ",".join(map(str, gtids)), *_row_options(selection, text)]
         say(f"how an undo would change the rows: {shlex.join(['binlogio', 'undo', *chosen, '--preview', *files])}")
-    texts = [log for log in logs if statements is None and log.name in summary.with_text]
-    is_complete = summary.is_complete & (not _text_changes(texts, selection, options, files))
-    code = say_gaps(logs, options["keyring"])
-    return code if is_complete else DAMAGE
+    texts = [] if statements is not None else list(summary.statement_changes.values())
+    code = say_gaps(logs, options["keyring"]) or say_statement_changes(texts, selection, files)
+    return code if summary.is_complete else DAMAGE
 
 
 def _say_counts(summary: SearchSummary) -> None:
@@ -121,23 +128,9 @@ def _say_counts(summary: SearchSummary) -> None:
     say(f"{matches} in {of}; {counted(summary.rows_compared, 'change[s] [were|was]')} compared")
 
 
-def _text_changes(logs: list[LogFile], selection: Selection, options: dict[str, Any], files: tuple[str, ...]) -> int:
-    """Return how many selected statements change rows that are not in the logs, and say it."""
-    whole = replace(selection, operations=None)
-    found = sum(is_row_change(one.sql.encode()) for one in _FoundStatements(logs, whole, options)) if logs else 0
-    if found:
-        shown = shlex.join(["binlogio", "grep", *_row_options(whole, None), *files])
-        say(
-            f"warning: {counted(found, 'statement[s] change[|s]')} rows as SQL text (binlog_format=STATEMENT or MIXED):"
-            f" these rows are not in the logs, and were not compared; {shown} shows the statements"
-        )
-    return found
-
-
 def _row_options(selection: Selection, condition: str | None) -> list[str]:
     """Return the options that select tables and rows, for another command."""
-    named = (("-d", selection.databases), ("-T", selection.tables), ("--exclude-table", selection.exclude_tables))
-    options = [part for option, names in named for name in names for part in (option, name)]
+    options = table_options(selection)
     if selection.operations is not None:
         options += ["--operation", ",".join(sorted(selection.operations))]
     return options if condition is None else [*options, "--where", condition]

@@ -33,7 +33,14 @@ from binlogio_cli.options import INPUT_PATH, SectionedCommand, format_option, ig
 from binlogio_cli.output import STDOUT, Output, OutputFile, force_option, open_output, output_option, quiet_option
 from binlogio_cli.quantities import counted
 from binlogio_cli.quoting import safe
-from binlogio_cli.selection import input_once, output_zone, reading_options, selection_options, text_and_files
+from binlogio_cli.selection import (
+    input_once,
+    output_zone,
+    reading_options,
+    say_statement_changes,
+    selection_options,
+    text_and_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +140,7 @@ def command(
             source_columns=SOURCE_COLUMNS,
             **options,
         )
-        code = say_missing(summary.missing)
+        code = say_missing(summary.missing) or say_statement_changes(summary.statement_changes, selection, files)
         is_asked = query is None and sys.stdin.isatty()
         if is_asked:
             for table, count in summary.rows.items():

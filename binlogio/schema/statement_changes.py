@@ -1,0 +1,86 @@
+"""Changes of rows that a log has as SQL text (binlog_format=STATEMENT or MIXED): the log does not have their rows.
+
+The text tells the table of most statements, but not what triggers, foreign keys and views change. Statements about
+system schemas, which the agents of hosted servers write, count only for a selection of tables that names them.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from binlogio.errors import Hint, UnsupportedFeature
+from binlogio.frozen import dataclass
+from binlogio.schema.ddl.server_defaults import NEWEST_MYSQL
+from binlogio.schema.statement_scope import leading_words, scope_of
+from binlogio.schema.statements import OtherStatement, recognize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HEAD: Final = 32  # tokens that suffice for a statement of one table
+_SYSTEM: Final = ("mysql", "sys", "performance_schema", "information_schema")
+_MAY_FILL: Final = re.compile(r"\s*CREATE\b.*\b(SELECT|VALUES|TABLE\b.*\bTABLE)\b", re.IGNORECASE | re.DOTALL)
+_CALLS: Final = ("SELECT", "WITH", "CALL", "ANALYZE")
+
+
+@dataclass(frozen=True, slots=True)
+class StatementChange:
+    """A statement that changes selected rows as SQL text: log, offset, statement."""
+
+    file: str
+    pos: int
+    sql: str
+
+    def error(self) -> UnsupportedFeature:
+        """Return the error of a reader of rows."""
+        return UnsupportedFeature(
+            "the log has a change as SQL text, without its rows (binlog_format=STATEMENT or MIXED)",
+            file=self.file,
+            offset=self.pos,
+            found=repr(self.sql[:80]),
+            hint=Hint.STATEMENT_CHANGES,
+        )
+
+
+def changes_rows_of(sql: bytes, schema: str, wants: Callable[[str, str], bool]) -> bool:
+    """Return whether a statement changes rows of a selected table, as far as its text tells it.
+
+    Args:
+        sql: the statement.
+        schema: its default database.
+        wants: returns whether a table, given by schema and name, is selected.
+    """
+    statement, text = recognize(sql), sql.decode("utf-8", "replace")
+    if not (isinstance(statement, OtherStatement) and (statement.changes_rows or _fills_table(text))):
+        return False
+    words = leading_words(text, NEWEST_MYSQL, 0, _HEAD)
+    try:
+        return any(_is_wanted(*name, wants) for name in scope_of(words, schema).tables)
+    except UnsupportedFeature:
+        pass
+    if words.tokens and words.tokens[0].upper in _CALLS:
+        return True
+    names = [token.text for token in leading_words(text, NEWEST_MYSQL).tokens if token.is_name or token.kind == "text"]
+    return any(_is_wanted(schema, name, wants) for name in names) or any(
+        _is_wanted(*pair, wants) for pair in pairwise(names)
+    )
+
+
+def _fills_table(text: str) -> bool:
+    """Return whether a statement is CREATE TABLE ... SELECT, of a table that is not temporary."""
+    from binlogio.schema.ddl.parser import parse_ddl  # noqa: PLC0415 - seldom needed
+    from binlogio.schema.ddl.tree import CreateTable, FromSelect  # noqa: PLC0415
+
+    if _MAY_FILL.match(text) is None:
+        return False
+    ddl = parse_ddl(text)
+    return isinstance(ddl, CreateTable) and isinstance(ddl.body, FromSelect) and not ddl.is_temporary
+
+
+def _is_wanted(schema: str, table: str, wants: Callable[[str, str], bool]) -> bool:
+    """Return whether a table is selected, also if the server ignores the case of names."""
+    if schema.lower() in _SYSTEM and wants("", table):
+        return False  # every schema is selected
+    return wants(schema, table) or wants(schema.lower(), table.lower())
