@@ -293,8 +293,10 @@ def test_an_export_knows_what_another_has_added_before_it_had_the_lock(tmp_path:
     assert len(lines[0]) == len(lines[1]) + 2  # two more headers
 
 
-def stopped(tmp_path: Path, doors: Collection[str], number: int, most: int, moments: int = 0) -> None:
-    """Run each command in `tmp_path / DOOR / N`, with a signal as in `killed_commands`; 0 is not stopped."""
+def stopped(
+    tmp_path: Path, doors: Collection[str], number: int | str, most: int, moments: int = 0, **environment: str
+) -> None:
+    """Run each command in `tmp_path / DOOR / N`, with a signal or fault as in `killed_commands`; 0 is not stopped."""
     (tmp_path / "new").mkdir()
     (tmp_path / "exists").mkdir()
     (tmp_path / "exists" / "out").write_text("precious")
@@ -309,7 +311,7 @@ def stopped(tmp_path: Path, doors: Collection[str], number: int, most: int, mome
         check=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
     )
 
 
@@ -371,6 +373,48 @@ def test_killed_commands_can_be_repeated(tmp_path: Path) -> None:
             assert not [one for one in contents(folder) if ".part" in one], where
 
     assert count > len(KILLED) * KILLS // 2
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Compile the library that makes calls fail."""
+    library = tmp_path_factory.mktemp("faults") / "faults.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, SUPPORT / "faults.c", "-ldl"], check=True)
+    return str(library)
+
+
+@pytest.mark.parametrize("fault", ["EIO", "ENOSPC", "EINTR", "SHORT"])
+def test_storage_that_fails_at_one_call(fault: str, faults: str, tmp_path: Path) -> None:
+    """The output is complete, or there is an error, and it can be repeated; what only interrupts changes nothing."""
+    doors = DOORS if KILLS > 4 else (*INTERRUPTED, "`write -o`", "`export -o`, Delta")
+    stopped(tmp_path, doors, fault, KILLS, LD_PRELOAD=faults, INPUT=LOG)
+    failed = 0
+    for i, door in enumerate(doors):
+        whole = rows(tmp_path / str(i) / "0")
+        assert whole, door
+        for folder in (path for path in (tmp_path / str(i)).iterdir() if path.is_dir() and path.name != "0"):
+            code, _, call = Path(f"{folder}.code").read_text().partition(" ")
+            message = Path(f"{folder}.err").read_text()
+            where = door, folder.name, code, call, message
+            assert call, where
+            fails = fault in ("EIO", "ENOSPC") or ("DuckDB" in door or "Delta" in door)  # which do not try again
+            assert code == "0" or (code == "4" and fails), where
+            assert "Traceback" not in message, where
+            failed += code == "4"
+            if door == "`write -o`":
+                assert run(door, folder / "out").exit_code == 0, where
+                assert CliRunner().invoke(cli, ["verify", "-q", str(folder / "out")]).exit_code == 0, where
+                continue
+            if code == "4":
+                assert message.startswith("binlogio: "), where
+                assert finished(folder).items() <= whole.items(), where
+                if run(door, folder / "out").exit_code:
+                    more = "--append" if "export" in door else "--force"
+                    assert run(door, folder / "out", more).exit_code == 0, where
+            assert rows(folder) == whole, where
+            assert not [one for one in contents(folder) if ".part" in one] or code == "0", where
+
+    assert failed > KILLS if fault in ("EIO", "ENOSPC") else failed <= 2 * KILLS
 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, "130"), (signal.SIGTERM, "143")])

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from binlogio.archive.export.files import file_name
 from binlogio.archive.export.type_map import merged_schema, plain_type
 from binlogio.dotted_names import split_name
-from binlogio.errors import ExportError, MissingPackage
+from binlogio.errors import BinlogError, ExportError, MissingPackage
 from binlogio.storage.new_file import settle, sync_directory
 
 if TYPE_CHECKING:
@@ -48,11 +48,12 @@ class DeltaTables:
 
     def schema_of(self, table: str) -> pa.Schema | None:
         """Return the columns of a table without partition columns; None if the table does not exist."""
-        found = self._open(table)
-        if found is None:
-            return None
-        schema = pa.schema(found.schema().to_arrow())
-        return pa.schema([one for one in schema if one.name not in found.metadata().partition_columns])
+        with _storage_errors(self._folder / file_name(table)):
+            found = self._open(table)
+            if found is None:
+                return None
+            schema = pa.schema(found.schema().to_arrow())
+            return pa.schema([one for one in schema if one.name not in found.metadata().partition_columns])
 
     def register(self, ledger: ExportLedger, files: list[dict[str, Any]]) -> None:
         """Add files to their tables, unless this run is already registered."""
@@ -138,9 +139,10 @@ class IcebergTables:
         name = split_name(table)
         if self._name is None and not self._file.exists():  # the catalog is created with the first table
             return None
-        if not self._catalog.table_exists(name):
-            return None
-        return _plain(self._catalog.load_table(name).schema().as_arrow())
+        with _storage_errors(self._folder / file_name(table)):
+            if not self._catalog.table_exists(name):
+                return None
+            return _plain(self._catalog.load_table(name).schema().as_arrow())
 
     def register(self, ledger: ExportLedger, files: list[dict[str, Any]]) -> None:
         """Add files to their tables, unless this run is already registered."""
@@ -193,10 +195,22 @@ def _place(path: Path) -> str:
 
 
 @contextmanager
+def _storage_errors(folder: Path) -> Iterator[None]:
+    """Raise the errors of a library that writes to a directory as OSError: each has classes of its own."""
+    try:
+        yield
+    except (OSError, BinlogError):
+        raise
+    except Exception as exc:
+        raise OSError(None, f"{type(exc).__name__}: {exc}".splitlines()[0], str(folder)) from exc
+
+
+@contextmanager
 def settled(folder: Path) -> Iterator[None]:
     """Return a context manager that syncs the files that a library adds to a directory, and sets their permissions."""
     before = set(folder.iterdir()) if folder.is_dir() else None
-    yield
+    with _storage_errors(folder):
+        yield
     for path in (*sorted(set(folder.iterdir()).difference(before or ())), *([] if before is not None else [folder])):
         settle(path)
     sync_directory(folder)
