@@ -49,8 +49,8 @@ refused, with the nearest name of the table below.
                                start of the query has them), JSON in the column `_rescued`, or omitted (ignore). Also
                                as schemaEvolutionMode (of Auto Loader): failOnNewColumns, addNewColumns, rescue, none
     statementChanges           error (default) | skip: how a change is handled that the log has as SQL text, without its
-                               rows (binlog_format=STATEMENT or MIXED). error: as damage (`mode`), after the rows that
-                               a task reads
+                               rows (binlog_format=STATEMENT or MIXED). error: with each `mode`, after the rows that a
+                               task reads
     columnNameOfCorruptRecord  the column for the error text with PERMISSIVE; `_corrupt_record`
     maxPartitionBytes          of one task; 128m
     splitMode                  ranges (default) | scan | files: how a file is cut. ranges: by bytes; tasks search for

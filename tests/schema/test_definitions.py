@@ -276,7 +276,7 @@ def test_statements_in_compressed_events_count(tmp_path: Path) -> None:
     names = {
         field.name
         for path in (MARIADB / "compressed" / "binlog.000001", MYSQL / "compressed" / "binlog.000001")
-        for _, batch in binlogio.read_tables(path)
+        for _, batch in binlogio.read_tables(path, statement_changes="skip")
         for field in batch.schema.field("after").type
     }
 

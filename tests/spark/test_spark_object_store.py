@@ -66,12 +66,11 @@ def test_objects_are_cut_as_files_are(bucket: Bucket, case: str) -> None:
     log = MYSQL / case / "binlog.000001"
     bucket.put("cut/binlog.000001", log.read_bytes())
     for view in ("rows", "events", "transactions"):
-        expected = records_anywhere(log, view=view)
+        options = {"view": view, "statementChanges": "skip"}
+        expected = records_anywhere(log, **options)
         for max_bytes in (log.stat().st_size // 3, log.stat().st_size // 40, 1 << 27):
-            assert (
-                records_anywhere(bucket.uri("cut/binlog.000001"), view=view, maxPartitionBytes=str(max_bytes))
-                == expected
-            )
+            found = records_anywhere(bucket.uri("cut/binlog.000001"), maxPartitionBytes=str(max_bytes), **options)
+            assert found == expected
 
 
 def test_options_hold_for_objects(bucket: Bucket) -> None:

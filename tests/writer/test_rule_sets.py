@@ -12,7 +12,7 @@ import pytest
 
 from binlogio.errors import UnsupportedFeature
 from binlogio.options import ServerVariables
-from binlogio.writer.rules.engines import INNODB, MYISAM
+from binlogio.writer.rules.engines import ENGINES, INNODB, MYISAM
 from binlogio.writer.rules.logging_format import (
     CacheKind,
     LoggingDecision,
@@ -32,6 +32,7 @@ from binlogio.writer.rules.rule_sets import (
     rules_of_version,
     statement_cache_sizes,
 )
+from binlogio.writer.rules.unsafe import UnsafeReason
 
 WRITTEN_T = TableAccess(schema="w", name="t", engine=INNODB, write=True)
 WRITTEN_N = TableAccess(schema="w", name="n", engine=MYISAM, write=True)
@@ -276,3 +277,39 @@ def test_binlog_cache_size_governs_both_caches_until_5_5_8(rule_set: str, expect
     )
 
     assert statement_cache_sizes(variables) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "first"),
+    [
+        ("5.1.30", "5.1.31"),
+        ("5.1.43", "5.1.44"),
+        ("5.5.3", "5.5.4"),
+        ("5.5.4", "5.5.5"),
+        ("5.5.8", "5.5.9"),
+        ("5.5.62", "5.6.0"),
+        ("5.6.99", "5.7.0"),
+        ("9.5.99", "9.6.0"),
+    ],
+)
+def test_rules_change_with_a_version(before: str, first: str) -> None:
+    """A server has the rules of the last version that changed them."""
+    earlier, later = rules_of_version(before), rules_of_version(first)
+
+    assert earlier != later
+    assert later.since == tuple(map(int, first.split(".")))
+    assert rules_of_version("0.0.1").since == (0, 0, 0)
+
+
+def test_reasons_are_numbered_without_a_gap() -> None:
+    """A number that is there twice would give one reason the message of another."""
+    assert [int(reason) for reason in UnsafeReason] == list(range(27))
+
+
+def test_engines_are_those_of_a_server() -> None:
+    """SHOW ENGINES of 9.7 and of NDB: which have transactions and XA; and those that log in one format only."""
+    assert {name for name, engine in ENGINES.items() if engine.transactional} == {"INNODB", "BLACKHOLE", "NDBCLUSTER"}
+    assert {name for name, engine in ENGINES.items() if engine.has_xid} == {"INNODB"}
+    assert {name for name, engine in ENGINES.items() if engine.self_logging} == {"NDBCLUSTER"}
+    assert {name for name, engine in ENGINES.items() if not engine.row_capable} == {"PERFORMANCE_SCHEMA", "EXAMPLE"}
+    assert {name for name, engine in ENGINES.items() if not engine.statement_capable} == set()
