@@ -20,6 +20,7 @@ from binlogio.selection.row_condition import undecided_rows
 if TYPE_CHECKING:
     from binlogio.events import RowsEvent
     from binlogio.rows.plan import TablePlan
+    from binlogio.schema.statement_changes import StatementChange
     from binlogio.selection.row_condition import RowCondition
     from binlogio.selection.selection import Selection
 
@@ -30,7 +31,8 @@ class RowChoice:
     Tables that lack a column of the condition have no selected rows; `found_columns` is True once a table had all
     columns. With `refuses_unknown`, a table whose columns have no names, and a row whose images lack a column without
     which it cannot be compared, are errors. Otherwise such rows do not match, `unnamed` names these tables, and
-    `undecided` has the number of these rows by table and column.
+    `undecided` has the number of these rows by table and column. `statements` is for the first statement of each log
+    that changes selected rows as SQL text.
     """
 
     def __init__(self, selection: Selection, *, refuses_unknown: bool = False) -> None:
@@ -39,6 +41,7 @@ class RowChoice:
         self.found_columns = selection.condition is None
         self.unnamed: set[str] = set()
         self.undecided: Counter[tuple[str, str]] = Counter()
+        self.statements: dict[str, StatementChange] = {}
         self._lacking: dict[str, list[str]] = {}  # columns of tables that lack one of the condition
         self._refuses_unknown = refuses_unknown
         # By id(plan): hashing a plan is slow

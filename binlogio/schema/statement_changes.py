@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HEAD: Final = 32  # tokens that suffice for a statement of one table
 _SYSTEM: Final = ("mysql", "sys", "performance_schema", "information_schema")
 _MAY_FILL: Final = re.compile(r"\s*CREATE\b.*\b(SELECT|VALUES|TABLE\b.*\bTABLE)\b", re.IGNORECASE | re.DOTALL)
-_CALLS: Final = ("SELECT", "WITH", "CALL", "ANALYZE")
+_UNKNOWN: Final = ("SELECT", "WITH", "CALL", "ANALYZE", "LOAD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def changes_rows_of(sql: bytes, schema: str, wants: Callable[[str, str], bool]) 
         return any(_is_wanted(*name, wants) for name in scope_of(words, schema).tables)
     except UnsupportedFeature:
         pass
-    if words.tokens and words.tokens[0].upper in _CALLS:
+    if words.tokens and words.tokens[0].upper in _UNKNOWN:
         return True
     names = [token.text for token in leading_words(text, NEWEST_MYSQL).tokens if token.is_name or token.kind == "text"]
     return any(_is_wanted(schema, name, wants) for name in names) or any(

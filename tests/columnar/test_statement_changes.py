@@ -188,3 +188,14 @@ def test_changes_of_system_schemas_count_where_they_are_selected() -> None:
 
     assert not changes_rows_of(heartbeat, "", lambda _schema, _table: True)
     assert changes_rows_of(heartbeat, "", lambda schema, _table: schema == "mysql")
+
+
+@pytest.mark.parametrize("options", [("--operation", "insert"), ("--where", "id > 0", "--format", "json")])
+def test_dump_of_selected_rows_names_what_it_cannot_compare(mixed: Path, options: tuple[str, ...]) -> None:
+    """The text of a statement does not tell which rows it changes."""
+    found = CliRunner().invoke(cli, ["dump", *options, "-T", "s.t", str(mixed)])
+    whole = CliRunner().invoke(cli, ["dump", "-T", "s.t", str(mixed)])
+
+    assert (found.exit_code, whole.exit_code) == (1, 0)
+    assert f"at {place_of(mixed, 'INSERT INTO t')}: the log has a change as SQL text" in found.stderr
+    assert "INSERT INTO t" not in found.stdout

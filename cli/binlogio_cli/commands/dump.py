@@ -21,7 +21,7 @@ from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
-from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, error_text, say, say_gaps, say_missing, say_torn_tails
+from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, error_text, say, say_gaps, say_missing, say_torn_tails
 from binlogio_cli.options import FilePath, SectionedCommand, WholeNumber, format_option, ignore_missing_logs_option
 from binlogio_cli.output import (
     STDOUT,
@@ -45,6 +45,7 @@ from binlogio_cli.selection import (
     rewrite_option,
     row_choice,
     say_columns,
+    say_statement_changes,
     selection_options,
 )
 
@@ -275,7 +276,7 @@ def command(
         is_whole = dumping.write(reader, stream, watch)
     if not dumping.found and (selection or options["offset"]):
         say(NOTHING_SELECTED)
-    is_whole = dumping.say_columns() and is_whole
+    is_whole = dumping.say_columns(files) and is_whole
     return code if is_whole else DAMAGE
 
 
@@ -347,9 +348,10 @@ class Dumping:
         sys.stdout.flush()
         time.sleep(_POLL_SECONDS)
 
-    def say_columns(self) -> bool:
+    def say_columns(self, files: tuple[str, ...]) -> bool:
         """Report a condition with columns that no table has; return False if rows could not be compared."""
-        return say_columns(self._rows)
+        texts = () if self._rows is None else self._rows.statements.values()
+        return say_columns(self._rows) and say_statement_changes(texts, self._selection, files) == OK
 
     def write(self, reader: BinlogReader, stream: Output, watch: WatchBytes) -> bool:
         """Write the selected events of a reader's logs; return False if damage was skipped.

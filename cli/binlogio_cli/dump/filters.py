@@ -195,6 +195,8 @@ class FilteredDump:
                 self._dump.end_statement()
         elif isinstance(event, OLD_LOADS) or (isinstance(event, _STATEMENTS) and not frames_changes(event.sql)):
             is_wanted = self._rows is None and self._wants_statement(event)
+            if self._rows is not None:
+                self._note_change(event, self._rows)
             yield from self._change(event, wanted=is_wanted)
             if not is_wanted:
                 self._dump.discard(event)
@@ -222,6 +224,15 @@ class FilteredDump:
             return False
         statement = recognize(event.sql)
         return isinstance(statement, Xa) and self._prepared.pop(statement.xid, True)
+
+    def _note_change(self, event: Any, rows: RowChoice) -> None:
+        """Note a statement that changes rows of a selected table: its rows are not in the log."""
+        from binlogio.schema.statement_changes import StatementChange, changes_rows_of  # noqa: PLC0415 - seldom needed
+
+        file = self._reader.position.file
+        sql, schema = getattr(event, "sql", b"LOAD DATA"), getattr(event, "schema", "")
+        if file not in rows.statements and changes_rows_of(sql, schema, self._selection.names.wants):
+            rows.statements[file] = StatementChange(file, event.header.offset, sql.decode("utf-8", "replace"))
 
     def _wants_statement(self, event: Any) -> bool:
         if isinstance(event, ExecLoadEvent):
