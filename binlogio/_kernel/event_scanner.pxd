@@ -396,6 +396,7 @@ cdef class EventScanner:
     cdef readonly int64_t payload_stop
     cdef bint ends_statement  # the current event is the last rows event of its statement
     cdef int64_t stop_offset
+    cdef bint stops_inside  # at any event, not only before a group
     cdef int64_t group_offset  # file offset of the current group
     cdef int32_t last_plan  # plan of the last rows event
     cdef int32_t next_first_row

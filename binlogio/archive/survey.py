@@ -29,14 +29,13 @@ from binlogio.archive.event_batches import likely_headers
 from binlogio.archive.observer import Damage, LogEnd
 from binlogio.archive.read_check import unreadable_text
 from binlogio.columnar.batches.records import TableRecords
-from binlogio.columnar.batches.refusals import ROWS_TYPES
 from binlogio.columnar.walk.big_events import IN_PARTS, EventBytes
 from binlogio.columnar.walk.log_cursor import is_zero
 from binlogio.columnar.walk.table_plans import KnownPlan
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, TYPE_CODE_AT, EventType
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogError, BinlogFormatError, ChecksumMismatch, TruncatedEvent
-from binlogio.events import EVENT_CODECS
+from binlogio.events import EVENT_CODECS, ROWS_TYPES
 from binlogio.events.base import EventHeader, event_name, parse_header
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.load import ExecuteLoadQueryEvent

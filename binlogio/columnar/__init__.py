@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.record_types import MIXED_SCHEMA, SOURCE_FIELDS, RecordType, RowSelection
     from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, SOURCE_COLUMNS, read_split
     from binlogio.columnar.splits.catalogue_file import changed_catalogue, read_catalogue, write_catalogue
+    from binlogio.columnar.splits.group_parts import splits_by_size, with_parts
     from binlogio.columnar.splits.group_scan import last_group_end, splits_at_groups
     from binlogio.columnar.splits.logged_statements import (
         EarlierLogs,
@@ -63,6 +64,8 @@ __all__ = [
     "split_bounds",
     "split_reader",
     "splits_at_groups",
+    "splits_by_size",
+    "with_parts",
     "write_catalogue",
 ]  # fmt: skip
 
@@ -75,6 +78,7 @@ if not TYPE_CHECKING:
             "record_types": "MIXED_SCHEMA SOURCE_FIELDS RecordType RowSelection",
             "rows_reader": "DEFAULT_BATCH_ROWS SOURCE_COLUMNS read_split",
             "splits.catalogue_file": "changed_catalogue read_catalogue write_catalogue",
+            "splits.group_parts": "splits_by_size with_parts",
             "splits.group_scan": "last_group_end splits_at_groups",
             "splits.logged_statements": "EarlierLogs catalogue_logs definitions_at"
             " has_statements is_changed lacks_names",

@@ -22,7 +22,7 @@ from binlogio.columnar.splits.split_bounds import KnownGroups, group_around
 from binlogio.columnar.walk.table_plans import KnownPlans
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import BinlogError, BinlogFormatError, UnsupportedFeature
-from binlogio.format.splits import Split
+from binlogio.format.splits import GroupPart, Split
 from binlogio.implementation import require_kernel
 from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
@@ -570,7 +570,7 @@ def _then_raise(
 
 def read_split(
     log: LogFile,
-    split: Split | None,
+    split: Split | GroupPart | None,
     selection: RowSelection,
     keyring: Keyring | None = None,
     *,

@@ -43,6 +43,7 @@ __all__ = [
     "EVENT_CODECS",
     "NEW_HEADER",
     "ROWS_EVENTS",
+    "ROWS_TYPES",
     "BinlogEvent",
     "DeleteRowsEvent",
     "EventCodec",
@@ -130,6 +131,7 @@ _FAMILIES: Final = (
 EVENT_CODECS: Final[dict[int, EventCodec[Any]]] = {
     codec.type_code: codec for codec in chain.from_iterable(family.CODECS for family in _FAMILIES)
 }
+ROWS_TYPES: Final = frozenset(code for code, codec in EVENT_CODECS.items() if codec.event_class in ROWS_EVENTS)
 
 
 def codec_for(type_code: int) -> EventCodec[Any]:

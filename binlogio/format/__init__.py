@@ -13,15 +13,15 @@ from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from binlogio.format.event_starts import check_event_start
-    from binlogio.format.splits import Split, cut
+    from binlogio.format.splits import GroupPart, Split, cut
 
-__all__ = ["Split", "check_event_start", "cut"]
+__all__ = ["GroupPart", "Split", "check_event_start", "cut"]
 
 if not TYPE_CHECKING:
     __getattr__: Final = lazy_names(
         __name__,
         {
             "event_starts": "check_event_start",
-            "splits": "Split cut",
+            "splits": "GroupPart Split cut",
         },
     )

@@ -22,7 +22,7 @@ from binlogio.lazy_names import lazy_names
 if TYPE_CHECKING:
     from binlogio.series.continuity import check_numbers, check_series
     from binlogio.series.identity import LogIdentity, log_identity
-    from binlogio.series.log_head import LogHead, known_heads
+    from binlogio.series.log_head import LogHead, known_heads, of_each
     from binlogio.series.progress import LogMatch, LogProgress, recognizer
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "check_series",
     "known_heads",
     "log_identity",
+    "of_each",
     "recognizer",
 ]
 
@@ -43,7 +44,7 @@ if not TYPE_CHECKING:
         {
             "continuity": "check_numbers check_series",
             "identity": "LogIdentity log_identity",
-            "log_head": "LogHead known_heads",
+            "log_head": "LogHead known_heads of_each",
             "progress": "LogMatch LogProgress recognizer",
         },
     )

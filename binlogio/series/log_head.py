@@ -9,7 +9,7 @@ server before it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from binlogio.constants import GROUP_STARTS, LOG_ENDS, EventType, HeaderFlag
 from binlogio.errors import BinlogError, BinlogFormatError
@@ -21,7 +21,7 @@ from binlogio.gtid import GtidSet, MariadbGtid
 from binlogio.storage.log_file import mariadb_decryptor_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from binlogio.events.base import ParseContext
     from binlogio.storage.keyring import Keyring
@@ -40,6 +40,7 @@ HEAD_EVENTS: Final = (
     EventType.BINLOG_CHECKPOINT_EVENT,
 )
 _GTID_HEADS: Final = (EventType.PREVIOUS_GTIDS_LOG_EVENT, EventType.MARIADB_GTID_LIST_EVENT)
+_Result = TypeVar("_Result")
 LastGtids = dict[tuple[int, int], MariadbGtid]
 """The last MariaDB GTID of each domain and server."""
 
@@ -135,12 +136,21 @@ def known_heads(logs: Sequence[LogFile], keyring: Keyring | None = None) -> list
 
     Heads in object stores are read by several threads.
     """
+    return of_each(lambda log: _known_head(log, keyring), logs)
+
+
+def of_each(read: Callable[[LogFile], _Result], logs: Sequence[LogFile]) -> list[_Result]:
+    """Return the results of a function that reads a little of a log, for each log; in object stores by several threads.
+
+    Raises:
+        BaseException: that of the function.
+    """
     if len(logs) < _FEW_LOGS or logs[0].filesystem is None:
-        return [_known_head(log, keyring) for log in logs]
+        return [read(log) for log in logs]
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - for stores with high latency only
 
     with ThreadPoolExecutor(_READERS) as readers:
-        return list(readers.map(lambda log: _known_head(log, keyring), logs))
+        return list(readers.map(read, logs))
 
 
 def _known_head(log: LogFile, keyring: Keyring | None) -> LogHead | None:

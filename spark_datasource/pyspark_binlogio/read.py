@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from binlogio.columnar import group_around, is_one_piece, logs_without, splits_at_groups
+from binlogio.columnar import group_around, is_one_piece, logs_without, splits_at_groups, splits_by_size, with_parts
 from binlogio.errors import BinlogFormatError
-from binlogio.format import Split, check_event_start
+from binlogio.format import GroupPart, Split, check_event_start
 from binlogio.selection.event_filter import EVERY_EVENT, OPERATIONS, EventFilter, Range
 from binlogio.storage import base_name
 from pyspark_binlogio.options import BinlogOptionError, nearest
@@ -46,6 +46,7 @@ from pyspark_binlogio.scan import (
     Request,
     check_holes,
     corrupt_record,
+    evenly,
     find_log_files,
     option_hints,
     partitions,
@@ -347,9 +348,7 @@ class BinlogBatchReader(DataSourceReader):
 
     def _cut(self, pieces: list[Piece]) -> list[InputPartition]:
         mode, max_bytes = self._options.split_mode, self._options.max_partition_bytes
-        if mode == "scan":
-            return partitions(pieces, max_bytes, self._cut_at_groups)
-        return partitions(pieces, max_bytes if mode == "ranges" else None)
+        return partitions(pieces, None if mode == "files" else max_bytes, self._splits)
 
     def _without_skipped_logs(self, pieces: list[Piece], heads: Mapping[str, LogHead | None] | None) -> list[Piece]:
         logs = [*{piece.log.name: piece.log for piece in pieces}.values()]
@@ -401,10 +400,21 @@ class BinlogBatchReader(DataSourceReader):
             pos = pos.within(Range(end=end[1]))
         return replace(self._request.where, pos=pos)
 
-    def _cut_at_groups(self, log: LogFile, within: Split, max_bytes: int) -> Iterable[Split]:
-        if is_one_piece(log, self.keyring):
-            return (within,)
-        return splits_at_groups(log, within, max_bytes, self.keyring)
+    def _splits(self, log: LogFile, within: Split, max_bytes: int) -> Iterable[Split | GroupPart]:
+        """Return the splits of a log, and of row changes the parts of large event groups.
+
+        A group with damage is lost as a whole, unless the error ends the query: then it is not divided.
+        """
+        has_parts = self._options.view in ("rows", "changes") and self._options.mode == "FAILFAST"
+        try:
+            if self._options.split_mode == "scan":
+                if is_one_piece(log, self.keyring):
+                    return (within,)
+                splits = splits_at_groups(log, within, max_bytes, self.keyring)
+                return with_parts(log, splits, max_bytes, self.keyring) if has_parts else splits
+            return splits_by_size(log, within, max_bytes, self.keyring) if has_parts else evenly(log, within, max_bytes)
+        except FileNotFoundError:  # the task says so
+            return evenly(log, within, max_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one partition.

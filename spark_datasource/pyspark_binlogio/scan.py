@@ -39,11 +39,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from binlogio.errors import BinlogError, BinlogFormatError, ChangedLogs, Surface
-from binlogio.format import Split, cut
+from binlogio.format import GroupPart, Split, cut
 from binlogio.implementation import require_kernel
 from binlogio.schema import GivenDefinitions, load_definitions
 from binlogio.selection.event_filter import EVERY_EVENT, HIGHEST, LOWEST, EventFilter, Range, parse_gtid_state
-from binlogio.series import check_series, known_heads
+from binlogio.series import check_series, known_heads, of_each
 from binlogio.storage import COMPRESSED_SUFFIXES, base_name, find_logs, find_logs_below, log_number
 from pyspark_binlogio.options import refused
 
@@ -277,7 +277,7 @@ def _find(path: str, options: BinlogReadOptions) -> Iterable[LogFile]:
 # ------------------------------------------------------------------------------------------------------ partitions
 
 
-Cut = Callable[["LogFile", Split, int], Iterable[Split]]
+Cut = Callable[["LogFile", Split, int], Iterable["Split | GroupPart"]]
 """A function that cuts a range of a log into pieces of about a number of bytes."""
 
 OPEN_COST_BYTES: Final = 4 << 20
@@ -293,7 +293,7 @@ class Piece:
     """
 
     log: LogFile
-    split: Split | None = None
+    split: Split | GroupPart | None = None
     within: Range | None = None
     is_before: bool = False
 
@@ -304,7 +304,7 @@ class Piece:
         if self.is_before:
             return Split(0, 0)
         if self.split is not None:
-            return self.split
+            return Split(self.split.start, self.split.end)
         return Split(0, size) if self.within is None else Split(self.within.start, min(size, self.within.end))
 
     @property
@@ -359,18 +359,22 @@ def partitions(wholes: Iterable[Piece], max_bytes: int | None, cut_up: Cut = eve
 
 
 def _pieces(wholes: Iterable[Piece], max_bytes: int, cut_up: Cut) -> Iterator[tuple[Piece, int]]:
-    for whole in wholes:
-        if whole.is_before:
-            yield whole, 0
+    every = list(wholes)
+    divided = [whole for whole in every if _is_divided(whole, max_bytes)]
+    extents = {id(whole.log): whole.extent for whole in divided}
+    found = iter(of_each(lambda log: [*cut_up(log, extents[id(log)], max_bytes)], [whole.log for whole in divided]))
+    for whole in every:
+        if not _is_divided(whole, max_bytes):
+            yield whole, 0 if whole.is_before else whole.size
             continue
-        start, end = whole.extent
-        size = whole.size
-        is_all = start == 0 and end == (whole.log.size or 0)
-        if whole.log.name.endswith(COMPRESSED_SUFFIXES) or (size <= max_bytes and is_all):
-            yield whole, size
-            continue
-        for split in cut_up(whole.log, Split(start, end), max_bytes):
+        for split in next(found):
             yield replace(whole, split=split), split.end - split.start
+
+
+def _is_divided(whole: Piece, max_bytes: int) -> bool:
+    """Return whether a piece is a part of a log, or too large for a task."""
+    is_small = whole.size <= max_bytes and whole.extent == (0, whole.log.size or 0)
+    return not (whole.is_before or is_small or whole.log.name.endswith(COMPRESSED_SUFFIXES))
 
 
 # ---------------------------------------------------------------------------------------------------------- damage
@@ -417,7 +421,7 @@ def _after(piece: Piece, offset: int | None) -> Piece | None:
     """Return the part of a piece after the damage."""
     if offset is None or piece.log.size is None:
         return None
-    start, end = (0, piece.log.size) if piece.split is None else piece.split
+    start, end = (0, piece.log.size) if piece.split is None else (piece.split.start, piece.split.end)
     if offset + 1 <= start:  # damage before the piece: in the head that every piece reads
         return None
     return Piece(piece.log, Split(offset + 1, end)) if offset + 1 < end else None

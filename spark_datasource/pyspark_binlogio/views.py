@@ -54,7 +54,7 @@ from binlogio.columnar import (
 )
 from binlogio.dotted_names import dotted_name
 from binlogio.errors import BinlogFormatError
-from binlogio.format import Split
+from binlogio.format import GroupPart, Split
 from binlogio.storage import log_number
 from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.scan import Piece, evenly, tolerant
@@ -133,8 +133,11 @@ def _definitions(piece: Piece, request: Request) -> DefinitionSource | None:
     """Return the definitions at the beginning of a piece; None if the read does not follow DDL."""
     if request.statements is None:
         return None
-    bounds = None if piece.split is None else split_bounds(piece.log, piece.split, request.keyring)
-    begin = 0 if bounds is None else bounds.start or 0
+    begin = 0
+    if isinstance(piece.split, GroupPart):
+        begin = piece.split.start
+    elif piece.split is not None and (bounds := split_bounds(piece.log, piece.split, request.keyring)) is not None:
+        begin = bounds.start or 0
     needs_names = request.options.follow_ddl == "true"
     return definitions_at(
         request.statements, piece.log, begin, request.keyring, request.definitions, needs_names=needs_names
@@ -431,6 +434,8 @@ def _of_events(
             verify_checksum=options.verify_checksum,
             definitions=request.definitions,
         )
+        if isinstance(piece.split, GroupPart):
+            raise TypeError("only row changes are read in parts of groups")
         return read(piece.log, piece.split, selection, request.keyring)
 
     return batches

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from binlogio.columnar.batches.refusals import OPENED_TYPES, ROWS_TYPES
+from binlogio.columnar.batches.refusals import OPENED_TYPES
 from binlogio.columnar.record_types import (
     MIXED_SCHEMA,
     SOURCE_FIELDS,
@@ -24,6 +24,7 @@ from binlogio.columnar.record_types import (
 from binlogio.columnar.row_values import Images, row_images, struct_array
 from binlogio.constants import EventType
 from binlogio.errors import BinlogError, UnsupportedFeature
+from binlogio.events import ROWS_TYPES
 from binlogio.events.base import UnknownEvent
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.mariadb import MariadbGtidEvent

@@ -32,7 +32,7 @@ DESCRIPTION = 1
 BIG_PAYLOAD = 2  # a compressed transaction that is too large to be decompressed as a whole
 BAD_EVENT = 4  # the event does not have its layout; construct raises the error
 FULL = 5  # more than MOST_KEPT bytes of decompressed rows are held; the caller should consume them first
-STOP = 6  # an event group begins at or after `stop_offset`
+STOP = 6  # an event group, or any event, begins at or after `stop_offset`
 
 cdef enum Status:
     S_NEED_DATA = 0
@@ -201,9 +201,9 @@ cdef class EventScanner:
         self.note_change = note_change
         self.watches = note_change is not None
 
-    def stop_at(self, int64_t offset) -> None:
-        """Make `scan` return STOP before the first event group that begins at or after `offset`."""
-        self.stop_offset = offset
+    def stop_at(self, int64_t offset, *, bint inside=False) -> None:
+        """Make `scan` return STOP before the first event group, with `inside` any event, at or after `offset`."""
+        self.stop_offset, self.stops_inside = offset, inside
 
     def choose(self, *, pos, timestamp, group_time, server_ids, operations, ask_gtid) -> None:
         """Collect only rows events that `RowChoice` selects with these arguments."""
@@ -409,6 +409,8 @@ cdef class EventScanner:
         if frame.size == 0 and found == F_NEED_DATA:
             return S_NEED_DATA
         code = self.codes[frame.code]
+        if self.stops_inside and not inner and cursor.offset >= self.stop_offset:
+            return S_STOP  # also before an event that is not whole
         if code == FORMAT_DESCRIPTION_EVENT or code == START_ENCRYPTION_EVENT or code == START_EVENT_V3:
             return S_DESCRIPTION
         if found == F_BAD_SIZE:

@@ -15,7 +15,7 @@ from binlogio.columnar.record_types import RecordType
 from binlogio.columnar.row_values import row_images
 from binlogio.constants import EventType
 from binlogio.errors import BinlogFormatError, MissingTableMap, UnsupportedFeature
-from binlogio.events import EVENT_CODECS, ROWS_EVENTS
+from binlogio.events import EVENT_CODECS, ROWS_TYPES
 from binlogio.events.base import EventHeader, UnknownEvent, event_name
 from binlogio.events.format_description import BINLOG_VERSION
 from binlogio.events.rows import POST_HEADER_V0, POST_HEADER_V1, RowsEvent
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from binlogio.schema.source import DefinitionSource
 
 
-ROWS_TYPES: Final = frozenset(code for code, codec in EVENT_CODECS.items() if codec.event_class in ROWS_EVENTS)
 OPENED_TYPES: Final = ROWS_TYPES | {
     EventType.TABLE_MAP_EVENT,
     EventType.GTID_LOG_EVENT,

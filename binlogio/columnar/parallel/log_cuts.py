@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from binlogio.format.splits import Split
+from binlogio.format.splits import GroupPart, Split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binlogio.storage.log_file import LogFile
 
-    LogPart = tuple[LogFile, Split | None]
+    LogPart = tuple[LogFile, Split | GroupPart | None]
 
 SMALLEST_PART: Final = 2 << 20  # bytes; smaller parts are not worth a thread
 _LARGEST: Final = 8 << 20

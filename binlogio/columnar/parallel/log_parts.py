@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.parallel.part_definitions import PartFacts
     from binlogio.columnar.record_types import RowSelection
     from binlogio.columnar.walk.log_walk import LogWalk
-    from binlogio.format.splits import Split
+    from binlogio.format.splits import GroupPart, Split
     from binlogio.selection.event_filter import EventFilter
     from binlogio.storage.encryption import Keyring
     from binlogio.storage.log_file import LogFile, OpenedLog
@@ -61,7 +61,7 @@ class LogPartReader:
         self._opened: OpenedLog | None = None
         self._walk: LogWalk | None = None
 
-    def read(self, part: tuple[LogFile, Split | None], /) -> Iterator[TableBatch]:
+    def read(self, part: tuple[LogFile, Split | GroupPart | None], /) -> Iterator[TableBatch]:
         """Yield the row changes of a part.
 
         Raises:
@@ -142,7 +142,7 @@ class NumberedReader:
             selection, keyring, definitions=self._definitions, known_groups=known_groups, known_plans=known_plans
         )
 
-    def read(self, part: tuple[int, tuple[LogFile, Split | None]], /) -> Iterator[TableBatch]:
+    def read(self, part: tuple[int, tuple[LogFile, Split | GroupPart | None]], /) -> Iterator[TableBatch]:
         """Yield the row changes of a part.
 
         Raises:

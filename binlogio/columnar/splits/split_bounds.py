@@ -69,7 +69,7 @@ def split_bounds(log: LogFile, split: Split, keyring: Keyring | None = None) -> 
     """
     opened = log.open(keyring)
     try:
-        has_checksum = _divisible(opened)
+        has_checksum = checksums_of(opened)
         if has_checksum is None:
             return WHOLE if split.start == 0 else None
         start = None if split.start == 0 else group_at(opened, split.start, split.end, has_checksum=has_checksum)
@@ -88,7 +88,7 @@ def is_one_piece(log: LogFile, keyring: Keyring | None = None) -> bool:
     """
     opened = log.open(keyring)
     try:
-        return _divisible(opened) is None
+        return checksums_of(opened) is None
     finally:
         opened.close()
 
@@ -107,7 +107,7 @@ def groups_around(
     """
     opened, known = log.open(keyring), known_groups or KnownGroups()
     try:
-        has_checksum = _divisible(opened)
+        has_checksum = checksums_of(opened)
         if has_checksum is None:
             yield None
             return
@@ -140,21 +140,23 @@ def group_around(log: LogFile, offset: int, keyring: Keyring | None = None) -> i
         return None if around is None else around(offset, 0)
 
 
-def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
-    """Return the offset of the first event group at or after `offset`; None if there is none, or the log is one piece.
+def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None, *, before: int | None = None) -> int | None:
+    """Return the offset of the first event group at or after `offset`, and before `before` if it is given.
+
+    None: there is none, or the log is one piece.
 
     Raises:
         OSError, UnsupportedFeature: as in `split_bounds`.
     """
     opened = log.open(keyring)
     try:
-        has_checksum = _divisible(opened)
-        return None if has_checksum is None else group_at(opened, offset, None, has_checksum=has_checksum)
+        has_checksum = checksums_of(opened)
+        return None if has_checksum is None else group_at(opened, offset, before, has_checksum=has_checksum)
     finally:
         opened.close()
 
 
-def _divisible(opened: OpenedLog) -> bool | None:
+def checksums_of(opened: OpenedLog) -> bool | None:
     """Return whether events have checksums; None for a log that is one piece."""
     if not opened.seekable or not is_compiled():  # `dump` asks without the kernel, which searches for groups
         return None

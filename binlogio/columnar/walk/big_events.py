@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from binlogio._kernel import event_scanner
 from binlogio._kernel.primitives import crc32_of
-from binlogio.columnar.batches.refusals import ROWS_TYPES, RowsParser, unreadable
+from binlogio.columnar.batches.refusals import RowsParser, unreadable
 from binlogio.columnar.walk.log_cursor import event_size, reader_of
 from binlogio.constants import CHECKSUM_SIZE, EVENT_SIZE_BYTES, HEADER_SIZE, EventType
 from binlogio.errors import BinlogError, ChecksumMismatch
-from binlogio.events import codec_for
+from binlogio.events import ROWS_TYPES, codec_for
 from binlogio.events.base import EventHeader, ParseContext, event_name, parse_header
 from binlogio.events.transaction_payload import CompressionType, TransactionPayloadEvent, parse_payload_head
 from binlogio.format.decoder import plain_payload

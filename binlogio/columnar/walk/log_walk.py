@@ -34,7 +34,7 @@ from binlogio.events.query import schema_of_body, sql_of_body
 from binlogio.events.table_map import parse_table_map
 from binlogio.format.decoder import plain_payload
 from binlogio.format.framing import EventFrame, Framing, TornTail
-from binlogio.format.splits import Split
+from binlogio.format.splits import GroupPart, Split
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
 from binlogio.schema.statement_changes import StatementChange, changes_rows_of
@@ -90,6 +90,7 @@ class LogWalk:
         self._opened = opened
         self._selection = selection
         self._described = False
+        self._is_in_head = False  # events before a part of a group are read
         self._is_at_event = True  # an event begins at the window's start; otherwise a group is searched
         self._plans = 0
         self._statement_change: StatementChange | None = None
@@ -131,7 +132,7 @@ class LogWalk:
         """True if the flag BINLOG_IN_USE of the log is set; known after the first event was read."""
         return self._cursor.framer.in_use
 
-    def read(self, split: Split | None) -> Iterator[TableBatch]:
+    def read(self, split: Split | GroupPart | None) -> Iterator[TableBatch]:
         """Yield the row changes of a split, which follows the previous one; None: of the whole log.
 
         Raises:
@@ -230,13 +231,18 @@ class LogWalk:
             self._plans = len(kept)
             self._batcher.keep_tables(kept)
 
-    def _go_to(self, split: Split) -> bool:
+    def _go_to(self, split: Split | GroupPart) -> bool:
         """Go to the first event group of a split, and stop before the first group after it.
 
         Returns False if the split has no group. Both groups are searched in the same way, so that the first of two
         splits reads the damage between them.
         """
         window = self._cursor.window
+        if self._ahead is not None:
+            self._ahead.known = ()
+        if isinstance(split, GroupPart):
+            self._go_into(split)
+            return True
         if self._cursor.is_one_piece():
             window.read_to = NO_END
             return split.start == 0
@@ -248,12 +254,42 @@ class LogWalk:
                 return False
             self._router.end_statement()
             window.go_to(start, self._opened)
-        stop = self._group_at(split.end, None)
+        self._stop_after(split.end)
+        return True
+
+    def _stop_after(self, end: int) -> None:
+        """Stop before the first event group that begins at or after `end`."""
+        window, stop = self._cursor.window, self._group_at(end, None)
         self._router.stop_at(NO_END if stop is None else stop)
         if stop is not None:
             window.read_to = stop + _GROUP_START_SIZE
         self._opened.seek(window.offset + window.held)
-        return True
+
+    def _go_into(self, part: GroupPart) -> None:
+        """Go to a part of an event group, after reading the events before it that its rows depend on.
+
+        Raises:
+            BinlogError: one of these events is damaged.
+        """
+        window, router = self._cursor.window, self._router
+        router.end_statement()
+        router.stop_at(NO_END)
+        self._is_in_head = True
+        for place in part.before:
+            window.go_to(place.start, self._opened)
+            window.read_to = place.end
+            window.fill(place.end - place.start)
+            if router.scan(window.view[: place.end - place.start], 0, place.start)[1] != place.end - place.start:
+                self._refuse(self._cursor.event_bytes())
+        self._is_in_head = False
+        window.go_to(part.start, self._opened)
+        window.read_to = part.end + _GROUP_START_SIZE
+        if self._ahead is not None:
+            self._ahead.known = part.after
+        if part.is_last:
+            self._stop_after(part.end)
+        else:
+            router.stop_at(part.end, inside=True)
 
     def _group_at(self, offset: int, before: int | None) -> int | None:
         has_checksum = self._cursor.context.has_checksum
@@ -366,6 +402,8 @@ class LogWalk:
 
     def _follow(self, code: int, body: bytes) -> bool:
         """Apply a statement that may change a definition. Returns True if cached plans may be out of date."""
+        if self._is_in_head:
+            return False  # the definitions at the beginning of a part have it
         self._definitions.statement_at = self._router.followed_at
         return self._definitions.follow_body(code, body, self._cursor.context)
 

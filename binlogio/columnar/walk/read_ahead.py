@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from binlogio._kernel.event_scanner import EventScanner
     from binlogio.columnar.walk.log_cursor import LogCursor
+    from binlogio.format.splits import Split
     from binlogio.storage.log_file import OpenedLog
 
 _PIECE_SIZE: Final = 1 << 17  # bytes; the kernel needs at most about 64 KiB of an event to skip it
@@ -44,6 +45,7 @@ class TransactionEnds:
         self._router = router
         self._columns = ", ".join(columns)
         self._open_again = open_again
+        self.known: tuple[Split, ...] = ()  # the events of the current group that may end it, if it is read in parts
         self._bytes: _BytesAhead | None = None
 
     def find_end(self, offset: int) -> None:
@@ -54,6 +56,9 @@ class TransactionEnds:
         """
         source, router = self._source(), self._router
         router.begin_ahead()
+        for place in self.known:
+            if place.start >= offset and router.look_ahead(source.read(place.start, place.end - place.start)) < 0:
+                return
         while (passed := router.look_ahead(source.read(offset, _PIECE_SIZE))) >= 0:
             if not passed:
                 router.end_ahead()  # end of the log
