@@ -17,6 +17,7 @@ from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.log_parts import LogPartReader, NumberedReader
 from binlogio.columnar.parallel.part_definitions import PartFacts
 from binlogio.columnar.parallel.threads import OrderedResults
+from binlogio.columnar.splits.group_parts import LargeGroups
 from binlogio.columnar.splits.skipped_logs import logs_without
 from binlogio.columnar.splits.split_bounds import KnownGroups, group_around
 from binlogio.columnar.walk.table_plans import KnownPlans
@@ -517,7 +518,6 @@ class TableBatches:
         If a part was read without DDL of an earlier part that it needed, reading is repeated from there. A skipped log
         is read for its DDL if the columns of a later log need it.
         """
-        cuts = LogCuts(logs, self._threads)
         known = DefinitionSource(selection.definitions)
         for_ddl = replace(selection, statement_changes="skip", note_statement_change=None)
         done, known_groups, known_plans = 0, KnownGroups(), KnownPlans()
@@ -529,20 +529,22 @@ class TableBatches:
                     for _ in reader.read((number, part)):
                         pass
 
-        while cuts.part(done) is not None:
-            facts = PartFacts(done, known, read_skipped)
-            in_order = OrderedResults(
-                partial(_part_at, cuts, facts, skipped, self._keyring),
-                partial(NumberedReader, selection, self._keyring, facts, known_groups, known_plans),
-                _batch_size,
-                facts.holds,
-                lambda part, size: cuts.learn(part[1], size),
-                done,
-            )
-            done = yield from in_order.results(self._threads)
-            if cuts.part(done) is not None:
-                facts.read_skipped(done)
-                known = facts.all_before(done)
+        with closing(LargeGroups(self._keyring, known_groups)) as large:
+            cuts = LogCuts(logs, self._threads, large)
+            while cuts.part(done) is not None:
+                facts = PartFacts(done, known, read_skipped)
+                in_order = OrderedResults(
+                    partial(_part_at, cuts, facts, skipped, self._keyring),
+                    partial(NumberedReader, selection, self._keyring, facts, known_groups, known_plans),
+                    _batch_size,
+                    facts.holds,
+                    lambda part, size: cuts.learn(part[1], size),
+                    done,
+                )
+                done = yield from in_order.results(self._threads)
+                if cuts.part(done) is not None:
+                    facts.read_skipped(done)
+                    known = facts.all_before(done)
 
 
 def _with_columns(batch: pa.RecordBatch, columns: Collection[str] | None) -> pa.RecordBatch:
@@ -646,8 +648,9 @@ def read_tables(
         verify_checksum: compare the CRC32 of every event with its bytes.
         batch_rows: the maximum number of rows of a batch. A batch also ends at a few MiB, at the end of a log or of a
             part read by a thread, and where its table changes.
-        threads: the number of threads that read. Logs are cut into byte ranges of whole event groups; batches are still
-            returned in the order of the log. Only logs with GTID or ANONYMOUS_GTID events can be cut.
+        threads: the number of threads that read. Logs are cut into byte ranges of event groups, and large groups into
+            parts; batches are still returned in the order of the log. Only logs with GTID or ANONYMOUS_GTID events can
+            be cut.
         keyring: as in `binlogio.open`.
         filesystem: as in `binlogio.open`.
         where: a condition on the values of rows as text or `RowCondition` (`"total > 10"`), a `Selection` as of the

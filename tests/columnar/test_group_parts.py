@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
+from binlogio.columnar.parallel import log_cuts
 from binlogio.columnar.parallel.log_parts import LogPartReader
 from binlogio.columnar.record_types import RowSelection
 from binlogio.columnar.rows_reader import SOURCE_COLUMNS
@@ -145,3 +147,17 @@ def test_the_parts_of_a_group_do_not_read_the_others(tmp_path: Path) -> None:
     assert len(parts) >= 6
     assert read(found, [middle], None, mixed=True) == [row for row in whole if middle.start <= row["pos"] < middle.end]
     assert {row["outcome"] for row in read(found, [middle], None, mixed=True)} == {"commit"}
+
+
+@pytest.mark.parametrize("file", LOGS, ids=lambda file: file.id)
+def test_threads_read_parts_of_groups_in_order(monkeypatch: pytest.MonkeyPatch, file: CorpusFile) -> None:
+    """Batches of three threads are those of one, where every group is large."""
+    if file.damaged:
+        pytest.skip("test_threads.py reads damaged logs")
+    sources: dict[str, Any] = {"source_columns": SOURCE_COLUMNS, "zero_dates": "text", "keyring": file.keys}
+    alone = binlogio.read_rows(file.path, **sources).to_table().to_pylist()
+    monkeypatch.setattr(log_cuts, "SMALLEST_PART", 100)
+    monkeypatch.setattr(log_cuts, "_FIRST", 400)
+    monkeypatch.setattr(log_cuts, "_LARGEST", 400)
+
+    assert binlogio.read_rows(file.path, threads=3, **sources).to_table().to_pylist() == alone

@@ -13,6 +13,7 @@ from binlogio.format.splits import GroupPart, Split
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from binlogio.columnar.splits.group_parts import LargeGroups
     from binlogio.storage.log_file import LogFile
 
     LogPart = tuple[LogFile, Split | GroupPart | None]
@@ -29,11 +30,13 @@ class LogCuts:
     Args:
         logs: the logs.
         threads: the number of reading threads; logs are not cut for one thread.
+        large: finds large event groups, to cut these too.
     """
 
-    def __init__(self, logs: Sequence[LogFile], threads: int) -> None:
+    def __init__(self, logs: Sequence[LogFile], threads: int, large: LargeGroups | None = None) -> None:
         self._logs = logs
         self._threads = threads
+        self._large = large
         self._parts: list[LogPart] = []
         self._log = 0  # index of the log of the next part
         self._at = 0  # offset of the next part
@@ -54,7 +57,16 @@ class LogCuts:
     def _cut(self) -> None:
         log, start = self._logs[self._log], self._at
         end = self.end_of_part(log, start)
-        self._parts.append((log, None if end is None or (start == 0 and end == log.size) else Split(start, end)))
+        inside = []
+        if end is not None and end != log.size and self._large is not None:
+            inside = self._large.parts(log, start, end, _LARGEST)
+        if inside:
+            end = inside[0].start
+        if not inside or start < inside[0].start:
+            self._parts.append((log, None if end is None or (start == 0 and end == log.size) else Split(start, end)))
+        if inside:
+            self._parts += [(log, part) for part in inside]
+            end = inside[-1].end
         if end is None or end == log.size:
             self._log, self._at = self._log + 1, 0
         else:

@@ -12,11 +12,12 @@ without BEGIN, one whose end is not in the log, and one with many statements or 
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Final
 
-from binlogio.columnar.splits.split_bounds import checksums_of, group_behind, groups_around, is_one_piece
+from binlogio.columnar.splits.split_bounds import KnownGroups, checksums_of, groups_around
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, GROUP_STARTS, HEADER_SIZE, EventType
 from binlogio.errors import BinlogFormatError
 from binlogio.events import ROWS_TYPES
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from binlogio.storage.keyring import Keyring
-    from binlogio.storage.log_file import LogFile
+    from binlogio.storage.log_file import LogFile, OpenedLog
 
 _MOST_EVENTS: Final = 1 << 10  # before a part
 _STMT_END: Final = 1
@@ -38,6 +39,47 @@ _OF_STATEMENTS: Final = frozenset(
     (EventType.TABLE_MAP_EVENT, EventType.ROWS_QUERY_LOG_EVENT, EventType.ANNOTATE_ROWS_EVENT)
 )
 _IS_OTHER: Final = bytes(code not in ROWS_TYPES for code in range(256))
+
+
+class LargeGroups:
+    """Finds large groups of logs, which it keeps open one after the other.
+
+    Args:
+        keyring: the keys of encrypted logs.
+        known_groups: cache of event groups, shared by readers of the log.
+    """
+
+    def __init__(self, keyring: Keyring | None = None, known_groups: KnownGroups | None = None) -> None:
+        self._keyring = keyring
+        self._known = known_groups or KnownGroups()
+        self._log: LogFile | None = None
+        self._opened: OpenedLog | None = None
+        self._has_checksum: bool | None = None
+
+    def parts(self, log: LogFile, start: int, at: int, max_bytes: int) -> list[GroupPart]:
+        """Return the parts of the group that has the byte `at`, begins at or after `start`, and is large.
+
+        That is, no group begins in `max_bytes / 2` from `at` on. Empty: there is no such group, or it cannot be cut.
+
+        Raises:
+            OSError, UnsupportedFeature: the log cannot be read.
+        """
+        if self._opened is None or self._log is not log:
+            self.close()
+            self._log, self._opened = log, log.open(self._keyring)
+            self._has_checksum = checksums_of(self._opened)
+        opened, has_checksum, most = self._opened, self._has_checksum, at + max_bytes // 2
+        if has_checksum is None or self._known.group_at(log.name, opened, at, most, has_checksum=has_checksum):
+            return []
+        with groups_around(log, self._keyring, self._known) as around:
+            begin = None if around is None else around(at, start)
+        return [] if begin is None else parts_of_group(log, begin, at, max_bytes, self._keyring)
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._opened is not None:
+            self._opened.close()
+        self._opened = None
 
 
 def splits_by_size(
@@ -50,19 +92,12 @@ def splits_by_size(
     """
     size = within.end - within.start
     splits = [Split(*(within.start + one for one in part)) for part in cut(size, max(1, -(-size // max_bytes)))]
-    if len(splits) == 1 or is_one_piece(log, keyring):
-        return [*splits]
     found: list[Split | GroupPart] = []
     start = within.start
-    with groups_around(log, keyring) as around:
+    with closing(LargeGroups(keyring)) as large:
         for _, at in splits[:-1]:
-            if around is None or at <= start:
-                continue
-            begin = None
-            if group_behind(log, at, keyring, before=at + max_bytes // 2) is None:
-                begin = around(at, start)
-            parts = [] if begin is None else parts_of_group(log, begin, at, max_bytes, keyring)
-            start = _add(found, Split(start, at), parts)
+            if at > start:
+                start = _add(found, Split(start, at), large.parts(log, start, at, max_bytes))
     _add(found, Split(start, within.end), [])
     return found
 

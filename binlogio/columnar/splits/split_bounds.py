@@ -140,10 +140,8 @@ def group_around(log: LogFile, offset: int, keyring: Keyring | None = None) -> i
         return None if around is None else around(offset, 0)
 
 
-def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None, *, before: int | None = None) -> int | None:
-    """Return the offset of the first event group at or after `offset`, and before `before` if it is given.
-
-    None: there is none, or the log is one piece.
+def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None) -> int | None:
+    """Return the offset of the first event group at or after `offset`; None if there is none, or the log is one piece.
 
     Raises:
         OSError, UnsupportedFeature: as in `split_bounds`.
@@ -151,7 +149,7 @@ def group_behind(log: LogFile, offset: int, keyring: Keyring | None = None, *, b
     opened = log.open(keyring)
     try:
         has_checksum = checksums_of(opened)
-        return None if has_checksum is None else group_at(opened, offset, before, has_checksum=has_checksum)
+        return None if has_checksum is None else group_at(opened, offset, None, has_checksum=has_checksum)
     finally:
         opened.close()
 
