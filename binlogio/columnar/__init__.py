@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.record_types import MIXED_SCHEMA, SOURCE_FIELDS, RecordType, RowSelection
     from binlogio.columnar.rows_reader import DEFAULT_BATCH_ROWS, SOURCE_COLUMNS, read_split
     from binlogio.columnar.splits.catalogue_file import changed_catalogue, read_catalogue, write_catalogue
+    from binlogio.columnar.splits.executed import Executed, executed_before, place_after
     from binlogio.columnar.splits.group_parts import splits_by_size, with_parts
     from binlogio.columnar.splits.group_scan import last_group_end, splits_at_groups
     from binlogio.columnar.splits.logged_statements import (
@@ -44,11 +45,13 @@ __all__ = [
     "TRANSACTION_SCHEMA",
     "EarlierLogs",
     "EventSelection",
+    "Executed",
     "RecordType",
     "RowSelection",
     "catalogue_logs",
     "changed_catalogue",
     "definitions_at",
+    "executed_before",
     "group_around",
     "group_behind",
     "has_statements",
@@ -57,6 +60,7 @@ __all__ = [
     "lacks_names",
     "last_group_end",
     "logs_without",
+    "place_after",
     "read_catalogue",
     "read_events",
     "read_split",
@@ -78,6 +82,7 @@ if not TYPE_CHECKING:
             "record_types": "MIXED_SCHEMA SOURCE_FIELDS RecordType RowSelection",
             "rows_reader": "DEFAULT_BATCH_ROWS SOURCE_COLUMNS read_split",
             "splits.catalogue_file": "changed_catalogue read_catalogue write_catalogue",
+            "splits.executed": "Executed executed_before place_after",
             "splits.group_parts": "splits_by_size with_parts",
             "splits.group_scan": "last_group_end splits_at_groups",
             "splits.logged_statements": "EarlierLogs catalogue_logs definitions_at"

@@ -4,6 +4,7 @@ Implements Spark's streaming interface, and determines how far each log may be r
 offsets alone, so a batch that runs again after a crash is the same batch.
 
     offset := {"file": name, "pos": int, ...}      the progress of a consumer (`binlogio.series.progress`)
+            | {..., "named": text, "executed": ...}    names of columns; transactions (`columnar.splits.executed`)
 
 If a query reads the columns of one table, a batch ends before a statement that may change them. Its changes have the
 same columns, so that a query which ends with an error at the next batch can be started again with the new columns.
@@ -11,11 +12,13 @@ same columns, so that a query which ends with an error at the next batch can be 
 An offset covers the file up to `pos`, and all files before it; the end of a finished file is position 0 of the next
 one. `file` has no directory, so the logs may be moved. The identity of the log and the fingerprint of the bytes before
 `pos` are compared with the file of that name before the stream continues from an offset. Offsets of earlier versions
-have neither, and have a directory in `file`.
+have neither, and have a directory in `file`. With other logs (failover, RESET), the stream continues after the last
+transaction before the offset, if these logs have exactly the same transactions before it.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -28,16 +31,19 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from binlogio.columnar import (
     EventSelection,
+    Executed,
     definitions_at,
+    executed_before,
     group_behind,
     has_statements,
     is_one_piece,
     last_group_end,
+    place_after,
     read_catalogue,
     read_transactions,
 )
 from binlogio.dotted_names import canonical_name, split_name
-from binlogio.errors import BinlogFormatError, ChangedLogs, Hint, MissingLogs, UnsupportedFeature
+from binlogio.errors import BinlogError, BinlogFormatError, ChangedLogs, Hint, MissingLogs, UnsupportedFeature, hints
 from binlogio.format import Split, check_event_start
 from binlogio.schema import DefinitionCatalogue
 from binlogio.selection.event_filter import HIGHEST, Range
@@ -79,8 +85,10 @@ if TYPE_CHECKING:
     from pyspark_binlogio.options import BinlogReadOptions
 
 Offset = dict[str, Any]
+_LOGGER: Final = logging.getLogger("pyspark_binlogio")
 _LISTINGS: Final = 3
 _MARK_SIZE: Final = 8  # characters
+_KEPT: Final[tuple[str, ...]] = ("named", "executed")  # by an offset in the logs of another server
 _NOTHING: Final[Offset] = {"file": "", "pos": 0}
 _DAMAGED_OFFSET: Final = "restore the checkpoint, or start a new query with another checkpointLocation"
 _OTHER_LOG: Final = (
@@ -175,7 +183,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check_named(resolved, logs)
         if self._altered is not None and _place(latest) != _place(resolved):
             latest = self._before_altered(self._altered, resolved, latest, logs)
-        self._planned = given if _place(latest) == _place(resolved) else self._with_named(resolved, latest, logs)
+        if _place(latest) == _place(resolved):
+            self._planned = given
+        else:
+            self._planned = self._with_executed(resolved, self._with_named(resolved, latest, logs), logs)
         return self._planned
 
     @option_hints()
@@ -288,6 +299,51 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         self._has_names = True
 
+    def _with_executed(self, start: Offset, offset: Offset, logs: list[LogFile]) -> Offset:
+        """Return an offset with the transactions before it, for a failover, if the logs say them."""
+        keyring, pos = self._batches.keyring, offset["pos"]
+        number = next((number for number, log in enumerate(logs) if _base(log) == _name(offset)), 0)
+        if not pos and number:
+            number, pos = number - 1, HIGHEST
+        known = None
+        if _base(logs[number]) == _name(start) and start.get("executed") is not None:
+            known = start["pos"], Executed.from_json(start["executed"])
+        with suppress(BinlogError):  # of damage, which the tasks report
+            found = executed_before(logs[number], pos, keyring, known)
+            if found is not None:
+                return {**offset, "executed": found.to_json()}
+        return offset
+
+    def _moved(self, offset: Offset, error: BinlogError) -> Offset:
+        """Return the place of an offset of other logs in these logs, by its transactions.
+
+        Raises:
+            ChangedLogs, MissingLogs: `error`, since the GTIDs prove no place.
+        """
+        keyring, logs = self._batches.keyring, self._logs()
+        log, progress = next((one for one in logs if _base(one) == _name(offset)), None), _progress_of(offset)
+        is_same = log is not None and progress.match(log, log_identity(log, keyring), keyring) is not LogMatch.OTHER
+        if is_same or offset.get("executed") is None or not logs:
+            raise error
+        executed = built(
+            lambda: Executed.from_json(offset["executed"]), place="offset of the stream", hint=_DAMAGED_OFFSET
+        )
+        found = place_after(executed, logs, keyring)
+        identity = None if isinstance(found, str) else log_identity(logs[-1], keyring)
+        if identity is not None and progress.identity and identity.server_id == progress.identity.server_id:
+            found = f"it is the server of the offset, and may use GTIDs again; it has {executed.last}"
+        if isinstance(found, str):
+            error.hint = (f"{found}. The transactions read are {executed.text}", *hints(error.hint))
+            raise error
+        self._forget_logs()
+        _LOGGER.info("binlog: the stream continues in %s:%d, after %s", found[0].name, found[1], executed.last)
+        return {**self._offset(*found), **{name: offset[name] for name in _KEPT if name in offset}}
+
+    def _forget_logs(self) -> None:
+        self._ends = {}
+        self._statements, self._follows_ddl = None, None
+        self._altered = self._altered and _Altered(self._altered.table)
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the records of one partition; errors as in a batch read."""
         return self._batches.read(partition)
@@ -393,13 +449,12 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return offset
         try:
             self._check_place(offset, logs)
-        except ChangedLogs:
-            if self._options.changed_logs == "restart":
-                self._ends = {}
-                self._statements, self._follows_ddl, self._has_names = None, None, True
-                self._altered = self._altered and _Altered(self._altered.table)
+        except (ChangedLogs, MissingLogs) as exc:
+            if isinstance(exc, ChangedLogs) and self._options.changed_logs == "restart":
+                self._forget_logs()
+                self._has_names = True
                 return dict(_NOTHING)
-            raise
+            return self._moved(offset, exc)
         return offset
 
     def _check_place(self, offset: Offset, logs: list[LogFile]) -> None:

@@ -25,9 +25,10 @@ from expected_tables import differences
 from expected_values import expected_row
 from judged_types import READABLE, TYPES, count_changes, create_statement, expect_tables, write_types
 from real_servers import KINDS, vendor
+from served_logs import await_tables, free_port, served, start_replica, tables
 from server_tables import expected
 from spark_replays import opened, rows_of, unknown
-from spark_streams import Stream
+from spark_streams import HAS_READ_LIMITS, Stream
 from spark_writes import cut, logs, records, write
 from target_servers import connect
 
@@ -180,3 +181,44 @@ def test_stream_refuses_the_logs_of_a_server_that_was_reset(kind: str, more_rows
         assert "changedLogs" in str(caught.value)
         again = Stream(server.data / "binlog.0*", stream.offset, tables="d.t", changedLogs="restart")
         assert len(again.rest()) == more_rows
+
+
+@pytest.mark.skipif(not HAS_READ_LIMITS, reason="PySpark 4.1 does not pass the start of a batch")
+@pytest.mark.parametrize("kind", KINDS)
+def test_stream_continues_with_a_replica_after_a_failover(kind: str) -> None:
+    """A replica with several threads becomes the source: each of its transactions once, those of both servers."""
+    programs, port = vendor(kind), free_port()
+    gtids = () if programs.is_mariadb else ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
+    threads = "--slave-parallel-threads=4" if programs.is_mariadb else "--replica-parallel-workers=4"
+    more = ("--server-id=99", "--log-slave-updates" if programs.is_mariadb else "--log-replica-updates", threads)
+    place = "MASTER_USE_GTID=slave_pos" if programs.is_mariadb else "SOURCE_AUTO_POSITION=1"
+    create = "CREATE DATABASE IF NOT EXISTS shop; CREATE TABLE IF NOT EXISTS shop.t (id INT PRIMARY KEY);"
+    create += "CREATE TABLE IF NOT EXISTS shop.u (id INT PRIMARY KEY);"
+    with (
+        programs.server("failsource", "--binlog-format=ROW", *gtids) as source,
+        programs.server("failreplica", "--binlog-format=ROW", *gtids, *more) as replica,
+    ):
+        if programs.is_mariadb:
+            replica.sql("RESET MASTER")
+        source.sql(create + "".join(f"INSERT INTO shop.t VALUES ({key});" for key in range(60)))
+        stream = Stream(source.data / "binlog.0*", tables="shop.*")
+        stream.columns = ["after"]
+        read = [row["after"] for row in stream.rest()]
+        offset = stream.offset
+        source.sql("FLUSH BINARY LOGS;" + "".join(f"INSERT INTO shop.u VALUES ({key});" for key in range(40)))
+        with served(source.data, port=port):
+            start_replica(replica, port, place)
+            await_tables(replica, tables(source))
+        replica.sql("STOP SLAVE" if programs.is_mariadb else "STOP REPLICA")
+        replica.sql("".join(f"INSERT INTO shop.u VALUES ({key});" for key in range(100, 130)))
+        after = Stream(replica.data / "binlog.0*", offset, tables="shop.*")
+        after.columns = ["after"]
+        found = [row["after"] for row in after.rest()]
+
+        assert len(read) == 60
+        assert len(found) == len(set(found)) == 70
+
+        source.sql("RESET MASTER" if programs.is_mariadb else "RESET BINARY LOGS AND GTIDS")
+        source.sql("".join(f"INSERT INTO shop.t VALUES ({key});" for key in range(1000, 1200)))
+        with pytest.raises(ChangedLogs, match=r"(no log has|has another transaction with the GTID) [-:\w]+"):
+            Stream(source.data / "binlog.0*", offset, tables="shop.*").batch()

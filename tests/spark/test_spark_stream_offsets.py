@@ -299,7 +299,7 @@ def test_latest_offset_is_the_end_whatever_the_limit_is() -> None:
     found, last, done = stream.reader.reportLatestOffset(), json.loads(end.offset), json.loads(stream.offset)
     sizes = {path.name: path.stat().st_size for path in GTID_ON.glob("binlog.0*")} | {last["file"]: last["pos"]}
     lag = sum(size for name, size in sizes.items() if done["file"] <= name <= last["file"]) - done["pos"]
-    del last["named"]
+    del last["named"], last["executed"]
     assert found == {**last, "lag_bytes": lag}
     assert lag > 0
     assert end.reader.reportLatestOffset()["lag_bytes"] == 0
