@@ -30,6 +30,8 @@ refused, with the nearest name of the table below.
     timestampSlack             how far the time of an event is at most from the moment at which it was logged, such as
                                1h: logs of other moments are not read for filters on time. Not set: all logs are read,
                                since sessions may set any time
+    gtidStrictMode             true | false: the server of MariaDB had gtid_strict_mode=ON for all logs, so that the
+                               numbers of a domain grow: logs with other numbers are not read for filters on GTIDs
     startingGtids              omit the transactions of this GTID set (they are known). Of MariaDB: the last GTID of
                                each domain
     endingGtids                omit the transactions that are not in this GTID set
@@ -329,6 +331,7 @@ class BinlogReadOptions(_SharedOptions):
     starting_timestamp: int | None = _option(_moment)
     ending_timestamp: int | None = _option(_moment)
     timestamp_slack: int | None = _option(_interval)
+    gtid_strict_mode: bool = _option(_boolean, default=False)
     starting_gtids: str | None = _option(_gtid_set)
     ending_gtids: str | None = _option(_gtid_set)
     starting_position: tuple[str, int] | None = _option(_position)

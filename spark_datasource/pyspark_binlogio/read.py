@@ -359,6 +359,7 @@ class BinlogBatchReader(DataSourceReader):
                 where,
                 self.keyring,
                 timestamp_slack=self._options.timestamp_slack,
+                is_strict=self._options.gtid_strict_mode,
                 heads=None if heads is None else [heads[log.name] for log in logs],
             )
             names = {logs[number].name for number in skipped}

@@ -10,14 +10,25 @@ import pytest
 
 import binlogio
 from binlogio.columnar.splits.skipped_logs import logs_without
-from binlogio.constants import EventType
+from binlogio.constants import BINLOG_MAGIC, EventType
 from binlogio.errors import ConditionError
-from binlogio.gtid import GtidSet, MariadbGtidPosition, MariadbGtidSet
+from binlogio.events.mariadb import MariadbGtidListEvent
+from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, MariadbGtidSet
 from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, Range
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
 from corpus import MARIADB, MYSQL
-from logs import CountedFile, moved, raw_events, with_checksum
+from logs import (
+    POST_HEADERS_OF_MARIADB,
+    CountedFile,
+    description,
+    encode,
+    header,
+    moved,
+    raw_events,
+    rotate,
+    with_checksum,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,3 +182,36 @@ def test_columns_have_the_names_that_a_skipped_log_gives_them(threads: int) -> N
     assert names == ("@1", "@2")
     assert {tuple(json.loads(row["after"])) for row in rows} == {("id", "v")}
     assert rows == [row for row in rows_of(ROTATED, EVERY_EVENT) if row["file"] == str(ROTATED[1])]
+
+
+def strict_logs(folder: Path, lists: list[str]) -> list[Path]:
+    """Write logs of MariaDB that begin with these GTID_LISTs, and end with a ROTATE to the next one."""
+    found = []
+    for number, text in enumerate(lists, 1):
+        gtids = tuple(MariadbGtid.parse(one) for one in text.split(",")) if text else ()
+        first = description(version="11.8.6-MariaDB-log", sizes=POST_HEADERS_OF_MARIADB)
+        state = MariadbGtidListEvent(gtids, header=header(EventType.MARIADB_GTID_LIST_EVENT))
+        end = rotate(f"binlog.{number + 1:06d}")
+        path = folder / f"binlog.{number:06d}"
+        path.write_bytes(BINLOG_MAGIC + encode([first, state, end]))
+        found.append(path)
+    return found
+
+
+def test_logs_of_a_strict_server_are_skipped_by_the_numbers_of_its_domains(tmp_path: Path) -> None:
+    """Numbers of all servers of a domain grow; a list that goes back, and the last log, prove nothing."""
+    logs = strict_logs(tmp_path, ["", "0-1-10", "0-1-10,0-2-25,7-1-3", "0-2-25,0-1-30,7-1-9", "0-2-25,0-1-28,7-1-12"])
+    found = find_logs(logs)
+
+    def skipped(gtids: str, *, is_strict: bool = True) -> list[int]:
+        where = EventFilter(gtids=frozenset(gtids.split(",")))
+        return sorted(logs_without(found, where, is_strict=is_strict))
+
+    assert skipped("0-1-10", is_strict=False) == [1]
+    assert skipped("0-1-10") == [1, 2]  # 0-1-28 after 0-1-30: the domain went back
+    assert skipped("0-2-20") == [0, 2, 3]
+    assert skipped("0-1-27") == [0, 1]
+    assert skipped("7-1-5") == [0, 1, 3]
+    assert sorted(
+        logs_without(found, EventFilter(wanted_gtids=MariadbGtidPosition.parse("7-1-2")), is_strict=True)
+    ) == [0, 2, 3]

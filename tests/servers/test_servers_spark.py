@@ -7,6 +7,7 @@ server's logs notices that the server began new ones.
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 from collections import Counter
@@ -18,8 +19,11 @@ import pytest
 
 import binlogio
 from binlogio import ServerVariables
+from binlogio.columnar import logs_without
 from binlogio.errors import ChangedLogs
 from binlogio.replay import SqliteTarget, replay
+from binlogio.selection.event_filter import EventFilter
+from binlogio.storage import find_logs
 from corpus import MYSQL
 from expected_tables import differences
 from expected_values import expected_row
@@ -222,3 +226,36 @@ def test_stream_continues_with_a_replica_after_a_failover(kind: str) -> None:
         source.sql("".join(f"INSERT INTO shop.t VALUES ({key});" for key in range(1000, 1200)))
         with pytest.raises(ChangedLogs, match=r"(no log has|has another transaction with the GTID) [-:\w]+"):
             Stream(source.data / "binlog.0*", offset, tables="shop.*").batch()
+
+
+@pytest.mark.parametrize("strict", ["ON", "OFF"])
+@pytest.mark.parametrize("kind", ["mariadb", "mariadb118"])
+def test_logs_of_mariadb_are_skipped_by_numbers_of_a_strict_server_only(kind: str, strict: str) -> None:
+    """Several servers and domains in one log; a server without strict mode takes numbers that go back."""
+    chance = random.Random(strict)
+    with vendor(kind).server(f"pruned{strict}", "--binlog-format=ROW", f"--gtid-strict-mode={strict}") as server:
+        server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT)")
+        for _ in range(12):
+            for _ in range(chance.randrange(1, 9)):
+                place = f"SET server_id = {chance.choice([1, 2])}, gtid_domain_id = {chance.choice([0, 7])};"
+                back = f"SET gtid_seq_no = {chance.randrange(1, 1000)};" if strict == "OFF" else ""
+                server.sql(f"{place}{back} INSERT INTO d.t VALUES ();")
+            server.sql("FLUSH BINARY LOGS")
+        refused = server.vendor.run(
+            "mariadb", "--no-defaults", "-uroot", "-S", f"/run/mysqld/{server.name}.sock",
+            "-e", "SET gtid_domain_id = 7, gtid_seq_no = 1; INSERT INTO d.t VALUES ()",
+        )  # fmt: skip
+        files = find_logs(server.data / "binlog.0*")
+        rows = binlogio.read_rows(server.data / "binlog.0*").to_table().to_pylist()
+        skipped: Counter[bool] = Counter()
+        for gtid in sorted({row["gtid"] for row in rows}):
+            where = EventFilter(gtids=frozenset({gtid}))
+            wanted = {row["file"] for row in rows if row["gtid"] == gtid}
+            for promised in (False, True) if strict == "ON" else (False,):
+                left_out = {files[number].name for number in logs_without(files, where, is_strict=promised)}
+
+                assert wanted.isdisjoint(left_out)
+                skipped[promised] += len(left_out)
+
+        assert (refused.returncode != 0) == (strict == "ON")
+        assert strict == "OFF" or skipped[True] > 1.5 * skipped[False]

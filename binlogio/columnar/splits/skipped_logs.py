@@ -3,7 +3,9 @@
     positions  a log that ends before the first selected offset
     GTIDs      PREVIOUS_GTIDS (MySQL) has the GTIDs logged before a log, and no GTID is logged twice; that of the next
                log has the GTIDs logged up to there. GTID_LIST (MariaDB) has the last GTID of each domain and server:
-               if it is the same in the next log, the log has no transaction of that domain and server
+               if it is the same in the next log, the log has no transaction of that domain and server. Numbers prove
+               more only if they grow, as with gtid_strict_mode=ON, which no log says: else sessions set any number
+               (gtid_seq_no), and a replica logs those of its sources
     times      a log is written between the timestamps of its own format description and of that of the next log. Used
                only if the caller says how far event times may differ from the time of logging
 
@@ -15,10 +17,11 @@ without a GTID can be in any log: filters that select such transactions skip no 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlogio.errors import BinlogError
-from binlogio.gtid import GtidSet, MariadbGtidPosition, MariadbGtidSet
+from binlogio.gtid import GtidSet, Interval, MariadbGtidPosition, MariadbGtidSet
+from binlogio.gtid.identifiers import NUMBERS_END
 from binlogio.selection.event_filter import Range, parse_gtid_set
 from binlogio.series.continuity import changed_sources, is_followed_by
 from binlogio.series.log_head import known_heads
@@ -28,9 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from binlogio.selection.event_filter import EventFilter, Gtids
-    from binlogio.series.log_head import LogHead
+    from binlogio.series.log_head import LastGtids, LogHead
     from binlogio.storage.keyring import Keyring
     from binlogio.storage.log_file import LogFile
+
+_EVERY: Final = Interval(0, NUMBERS_END)
 
 
 def logs_without(
@@ -39,6 +44,7 @@ def logs_without(
     keyring: Keyring | None = None,
     *,
     timestamp_slack: int | None = None,
+    is_strict: bool = False,
     heads: Sequence[LogHead | None] | None = None,
 ) -> frozenset[int]:
     """Return the indexes of the logs that certainly have no row change selected by the filter.
@@ -52,6 +58,7 @@ def logs_without(
         keyring: the keys of encrypted logs.
         timestamp_slack: the maximum difference in seconds, in either direction, between the timestamp of an event and
             the time when it was logged; None: unknown, no log is skipped by time.
+        is_strict: the server of MariaDB had gtid_strict_mode=ON for all logs.
         heads: the heads of the logs (`known_heads`).
 
     Raises:
@@ -70,7 +77,7 @@ def logs_without(
         for number, log in enumerate(logs)
         if (where.pos.start and _ends_before(log, where.pos.start))
         or (times is not None and _is_of_other_time(times, timestamp_slack or 0, number, logs, heads))
-        or any(_lacks(gtids, number, logs, heads) for gtids in wanted)
+        or any(_lacks(gtids, number, logs, heads, is_strict=is_strict) for gtids in wanted)
     )
 
 
@@ -105,6 +112,17 @@ def _wanted_gtids(where: EventFilter) -> Iterator[Gtids]:
             return
 
 
+def _numbers(before: LastGtids, after: LastGtids) -> dict[int, Interval]:
+    """Return the numbers of each domain between two GTID_LISTs of a strict server; not of domains that went back."""
+    found = {}
+    for domain in {domain for domain, _ in after}:
+        lists = [[one for one in gtids.values() if one.domain_id == domain] for gtids in (before, after)]
+        first, last = ([one.sequence_number for one in gtids] or [0] for gtids in lists)
+        if first[-1] == max(first) <= max(last) == last[-1]:  # the last GTID of a domain is last in its list
+            found[domain] = Interval(first[-1] + 1, last[-1] + 1)
+    return found
+
+
 def _ends_before(log: LogFile, offset: int) -> bool:
     """Return whether a seekable log ends at or before an offset."""
     if log.stream is not None or log.size is None:
@@ -119,7 +137,9 @@ def _ends_before(log: LogFile, offset: int) -> bool:
         opened.close()
 
 
-def _lacks(wanted: Gtids, number: int, logs: Sequence[LogFile], heads: Sequence[LogHead | None]) -> bool:
+def _lacks(
+    wanted: Gtids, number: int, logs: Sequence[LogFile], heads: Sequence[LogHead | None], *, is_strict: bool
+) -> bool:
     """Return whether log `number` certainly has no transaction of a GTID set."""
     head = heads[number]
     after = heads[number + 1] if number + 1 < len(logs) else None
@@ -136,12 +156,18 @@ def _lacks(wanted: Gtids, number: int, logs: Sequence[LogFile], heads: Sequence[
         is_missing = isinstance(then, GtidSet) and before.issubset(then) and left.isdisjoint(then)
     else:
         changed = changed_sources(before, then) if isinstance(then, dict) else None
-        if changed is None:
+        if changed is None or not isinstance(then, dict):
             return False
+        numbers = _numbers(before, then) if is_strict else {}
         if isinstance(wanted, MariadbGtidSet):
-            is_missing = changed.isdisjoint(wanted.intervals)
+            is_missing = not any(
+                any(first < end and start < last for start, end in wanted.intervals.get(source, ()))
+                for source in changed
+                for first, last in (numbers.get(source[0], _EVERY),)
+            )
         elif isinstance(wanted, MariadbGtidPosition):
-            is_missing = {domain for domain, _ in changed}.isdisjoint(gtid.domain_id for gtid in wanted)
+            known = {gtid.domain_id: gtid.sequence_number for gtid in wanted}
+            is_missing = not any(numbers.get(one, _EVERY).start <= known.get(one, -1) for one, _ in changed)
         else:
             return False
     return is_missing and after is not None and is_followed_by(logs[number], head, logs[number + 1], after)
