@@ -59,7 +59,6 @@ Where: TypeAlias = "Selection | EventFilter | str | RowCondition | list[Selectio
 """Conditions on groups, events and the values of rows."""
 _ZERO_DATES: Final = ("error", "null", "text")
 _JSON_DIFFS: Final = ("operations", "error")
-_STATEMENT_CHANGES: Final = ("error", "skip")
 SOURCE_COLUMNS: Final = ("end_pos", "thread_id", "xid", "outcome", "commit_timestamp", "statement")
 """The names of `source_columns`. `record_types.SOURCE_FIELDS` has their types."""
 DEFAULT_BATCH_ROWS: Final = 1 << 16
@@ -683,9 +682,8 @@ def read_tables(
         definitions: as in `binlogio.open`. Columns that are named neither by definitions nor by metadata in the log get
             their names from DDL in the logs.
         ignore_missing_logs: as in `binlogio.open`.
-        statement_changes: what is done at statements that change rows of selected tables and are logged as SQL text
-            (binlog_format=STATEMENT or MIXED), without the rows: "error" raises at the end of the log, after its rows;
-            "skip" passes over them. What triggers and views change is not in the text.
+        statement_changes: changes of selected tables that the log has as SQL text, without the rows
+            (binlog_format=STATEMENT or MIXED): "error" raises at the end of the log, "skip" passes over them.
 
     Raises:
         OSError: a file does not exist or cannot be opened.
@@ -701,7 +699,7 @@ def read_tables(
     require_kernel("reading rows into Arrow")
     check_values("zero_dates", (zero_dates,), _ZERO_DATES)
     check_values("json_diffs", (json_diffs,), _JSON_DIFFS)
-    check_values("statement_changes", (statement_changes,), _STATEMENT_CHANGES)
+    check_values("statement_changes", (statement_changes,), ("error", "skip"))
     check_values("source_columns", source_columns, SOURCE_COLUMNS)
     for name, given in (("tables", tables), ("columns", columns)):
         if isinstance(given, str):
