@@ -187,6 +187,8 @@ class Dump:
             if self._groups.is_over:
                 following = None
             self._beat_after_skipped(log.name)
+            if following is not None and not reader.is_rotated:
+                self._logs.check_followed(log, following, self._request.gtids or self._position)
             if following is not None or not waits:
                 return following
             self._wait(log, reader.at)
@@ -342,7 +344,7 @@ class _LogPart:
     def __init__(self, log: LogFile, at: int) -> None:
         self.log, self.at = log, at
         self.shift = self.place = 0
-        self.is_described = False
+        self.is_described = self.is_rotated = False
         self.fingerprint: str | None = None  # of what was sent
 
     def rest_of(self, batch: EventBatch) -> EventBatch | None:
@@ -357,6 +359,7 @@ class _LogPart:
         size = int(batch.starts[-1]) + int(batch.sizes[-1])
         log_pos = int.from_bytes(batch.data[int(batch.starts[-1]) :][LOG_POS_BYTES], "little")
         self.at = batch.offset + size
+        self.is_rotated = bool(batch.codes[-1] == EventType.ROTATE_EVENT)
         self.place = events.place
         if log_pos:
             self.shift = (log_pos - self.at) & _LOW_BITS

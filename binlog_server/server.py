@@ -52,6 +52,9 @@ _SETTINGS: Final[Mapping[str, str | Callable[[], str]]] = {
     "binlog_row_image": "FULL", "lower_case_table_names": "0", "max_allowed_packet": str(1 << 30), "sql_mode": "",
     "auto_increment_increment": "1", "character_set_server": "utf8mb4", "collation_server": "utf8mb4_bin",
     "time_zone": "+00:00", "system_time_zone": "UTC", "autocommit": "1", "gtid_domain_id": "0", "gtid_strict_mode": "1",
+    "character_set_client": "utf8mb4", "character_set_connection": "utf8mb4", "character_set_results": "utf8mb4",
+    "collation_connection": "utf8mb4_bin", "init_connect": "", "license": "Apache-2.0", "performance_schema": "0",
+    "transaction_isolation": "REPEATABLE-READ", "tx_isolation": "REPEATABLE-READ",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from binlog_server.packets import ServerError
 from binlogio.archive.copied_gtids import gtid_of
 from binlogio.archive.event_batches import BEGINS, LogEvents
-from binlogio.archive.logged_gtids import logged_gtids, mysql_gtids
+from binlogio.archive.logged_gtids import add_gtids, logged_gtids, mysql_gtids
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogError, ConditionError, MissingLogs
 from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, Uuid
@@ -31,6 +31,7 @@ from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
 from binlogio.selection.event_filter import HIGHEST, has_gtid
 from binlogio.selection.selection import Selection
 from binlogio.series import check_series, known_heads
+from binlogio.series.continuity import GtidContinuity, missing_gtids
 from binlogio.series.positions import LogPlace, places_of
 from binlogio.series.start_log import start_log
 from binlogio.storage.index_file import log_name
@@ -198,6 +199,21 @@ class SourceLogs:
         if not any(one.name == log.name for one in logs):
             raise MissingLogs("the log was purged while it was served", file=log.name)
         return next(logs, None)
+
+    def check_followed(self, log: LogFile, following: LogFile, known: Gtids | None) -> None:
+        """Check that a log has all transactions before the next one that a client does not have: it may be cut.
+
+        Raises:
+            MissingLogs: some are missing.
+        """
+        head, after = self.head_of(log.name), self.head_of(following.name)
+        if head is None or after is None or self.options.ignore_missing_logs:
+            return
+        continuity = GtidContinuity(known, self.options.selection.exclude_gtids)
+        continuity.take(head.gtids_before())
+        add_gtids(logged_gtids(log, self.options.keyring, HIGHEST), continuity)
+        if lost := continuity.missing(after.gtids_before()):
+            raise missing_gtids(following.name, lost)
 
     # ------------------------------------------------------------------------------------------------------ changes
 

@@ -43,6 +43,7 @@ _SHOW_VARIABLES: Final = re.compile(
 )
 _STATUS: Final = re.compile(r"show\s+(master|binary\s+log)\s+status$", re.IGNORECASE)
 _LOGS: Final = re.compile(r"show\s+(binary|master)\s+logs$", re.IGNORECASE)
+_OF_TRANSACTIONS: Final = re.compile(r"(begin|start\s+transaction|commit|rollback|unlock\s+tables)\b[\w\s,]*$", re.IGNORECASE)
 _MOST_VARIABLES: Final = 64
 _MOST_COLUMNS: Final = 250
 _LONGEST: Final = 1 << 16  # characters of a statement
@@ -77,7 +78,9 @@ class Statements:
             raise _refused(text[:80])
         sql = re.sub(r"^\s*(/\*.*?\*/\s*)*", "", text, flags=re.DOTALL).strip().rstrip(";").rstrip()
         word = sql[:6].split(None, 1)[0].upper() if sql.strip() else ""
-        if word == "SET":
+        if _OF_TRANSACTIONS.match(sql):
+            packets.ok()
+        elif word == "SET":
             self._set(sql[3:].strip())
             packets.ok()
         elif word == "SELECT":

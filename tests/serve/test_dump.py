@@ -101,7 +101,7 @@ def test_events_above_16_mib_continue_in_more_packets(tmp_path: Path) -> None:
 
 @contextmanager
 def written(folder: Path, **variables: Any) -> Iterator[tuple[BinlogWriter, Any]]:
-    settings = ServerVariables(server_version="9.7.4", server_uuid=UUID, **variables)
+    settings = ServerVariables(**{"server_version": "9.7.4", "server_uuid": UUID, **variables})
     with BinlogWriter(str(folder / "binlog"), variables=settings) as logs, logs.session("shop") as session:
         yield logs, lambda key: session.execute(insert(key))
 
@@ -393,6 +393,33 @@ def test_closed_log_that_ends_in_a_transaction_is_an_error(many: Path, name: str
     path.write_bytes(data[: [at for at, event in raw_events(data) if event[4] == XID][2] - before])
     with serving(many) as server, pytest.raises(pymysql.err.MySQLError, match=rf"{name}.*in the middle of an event"):
         list(client(server).by_position(""))
+
+
+@pytest.mark.parametrize("is_mariadb", [False, True], ids=["mysql", "mariadb"])
+def test_closed_log_that_lacks_its_last_transactions_is_an_error(is_mariadb: bool, tmp_path: Path) -> None:
+    """The head of the next log shows it. For a client that has them, nothing is missing."""
+    more: dict[str, Any] = {"server_version": "10.11.6-MariaDB", "server_id": 1} if is_mariadb else {}
+    with written(tmp_path, **more) as (logs, add):
+        for key in range(1, 7):
+            add(key)
+            if key == 3:
+                logs.rotate()
+    path = tmp_path / "binlog.000001"
+    data = path.read_bytes()
+    path.write_bytes(data[: [at + len(event) for at, event in raw_events(data) if event[4] == XID][0]])
+    lost = "0-1-3" if is_mariadb else f"{UUID}:2-3"
+    said = rf"binlog\.000002: transactions are missing before this log: {lost}, which its head lists"
+    with serving(tmp_path) as server, pytest.raises(pymysql.err.MySQLError, match=said) as caught:
+        list(client(server).by_position(""))
+    assert caught.value.args[0] == 1236
+    with serving(tmp_path) as server:
+        if is_mariadb:
+            found = client(server, "SET @slave_connect_state = '0-1-3'").by_position("")
+        else:
+            found = client(server).by_gtids(GtidSet.parse(f"{UUID}:2-3"))
+        assert gtids_of(list(found)) == ([4, 5, 6] if is_mariadb else [1, 4, 5, 6])
+    with serving(tmp_path, ignore_missing_logs=True) as server:
+        assert gtids_of(list(client(server).by_position(""))) == [1, 4, 5, 6]
 
 
 def test_anonymous_transactions_are_refused_to_clients_that_ask_by_gtid(tmp_path: Path) -> None:
