@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,8 +28,17 @@ _TEXT: Final = 253  # MYSQL_TYPE_VAR_STRING
 _NUMBER: Final = 8  # MYSQL_TYPE_LONGLONG
 _NULL: Final = b"\xfb"
 
-Send = Callable[[socket.socket, "bytes | bytearray | memoryview"], object]
-"""Sends bytes to a client; the socket may be one of TLS."""
+
+class Wire:
+    """How bytes and events reach a client. `testing` replaces it to make faults."""
+
+    def send(self, connection: socket.socket, data: bytes | bytearray | memoryview) -> None:
+        """Send bytes; the socket may be one of TLS."""
+        connection.sendall(data)
+
+    def order(self, _data: memoryview, _starts: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+        """Return the numbers of the events to send, of those that start at offsets of a buffer."""
+        return slice(None)
 
 
 class ProtocolError(Exception):
@@ -51,12 +60,8 @@ class PacketStream:
     `TimeoutError` after `deadline` (of `time.monotonic`).
     """
 
-    def __init__(
-        self,
-        connection: socket.socket,
-        send: Send = lambda connection, data: connection.sendall(data),
-    ) -> None:
-        self.connection, self._send = connection, send
+    def __init__(self, connection: socket.socket, wire: Wire) -> None:
+        self.connection, self._wire = connection, wire
         self.sequence = 0
         self.limit = 1 << 16
         self.deadline: float | None = None
@@ -89,19 +94,21 @@ class PacketStream:
         for payload in payloads:
             data += len(payload).to_bytes(3, "little") + bytes([self.sequence]) + payload
             self.sequence = (self.sequence + 1) & 0xFF
-        self._send(self.connection, data)
+        self._wire.send(self.connection, data)
 
     def write_events(self, data: memoryview, starts: NDArray[np.int64], sizes: NDArray[np.uint32]) -> None:
         """Write whole events, each as one packet; one of 16 MiB or more continues in others."""
         from binlogio._kernel.event_scanner import event_packets  # noqa: PLC0415 - the kernel is optional
 
+        chosen = self._wire.order(data, starts)
+        starts, sizes = starts[chosen], sizes[chosen]
         large = np.flatnonzero(sizes >= LARGEST - 1).tolist()
         first = 0
         for number in [*large, len(sizes)]:
             if number > first:
                 packets = event_packets(data, starts[first:number], sizes[first:number], self.sequence)
                 self.sequence = (self.sequence + number - first) & 0xFF
-                self._send(self.connection, packets)
+                self._wire.send(self.connection, packets)
             if number < len(sizes):
                 start, size = int(starts[number]), int(sizes[number])
                 self.write_large((b"\0", data[start : start + size]), size + 1)
@@ -118,14 +125,14 @@ class PacketStream:
                     room = self._begin(left)
                     is_full = room == LARGEST
                 part = rest[:room]
-                self._send(self.connection, part)
+                self._wire.send(self.connection, part)
                 rest, room, left = rest[len(part) :], room - len(part), left - len(part)
         if is_full:
             self._begin(0)
 
     def _begin(self, left: int) -> int:
         size = min(left, LARGEST)
-        self._send(self.connection, size.to_bytes(3, "little") + bytes([self.sequence]))
+        self._wire.send(self.connection, size.to_bytes(3, "little") + bytes([self.sequence]))
         self.sequence = (self.sequence + 1) & 0xFF
         return size
 

@@ -24,13 +24,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from binlog_server.accounts import NATIVE, SHA2, Accounts
 from binlog_server.dump import Dump, DumpRequest
-from binlog_server.packets import PacketStream, PayloadReader, ProtocolError, Send, ServerError
+from binlog_server.packets import PacketStream, PayloadReader, ProtocolError, ServerError, Wire
 from binlog_server.source_logs import SourceLogs, fatal, flat, served_name
 from binlog_server.statements import Statements
 from binlogio.errors import BinlogError
@@ -68,7 +68,7 @@ class ListenOptions:
         socket_path: a Unix socket, which only this user can open; instead of an address.
         accounts: who may log in; None: everyone who reaches the address.
         tls: the certificate and the key of the server.
-        send: sends bytes to a client.
+        wire: sends to clients.
     """
 
     host: str = "127.0.0.1"
@@ -80,7 +80,7 @@ class ListenOptions:
     login_s: float = 10.0
     idle_s: float = 600.0
     send_s: float = 60.0
-    send: Send = lambda connection, data: connection.sendall(data)
+    wire: Wire = field(default_factory=Wire)
 
     @property
     def is_local(self) -> bool:
@@ -107,7 +107,7 @@ class BinlogServer:
         options: ListenOptions | None = None,
         report: Callable[[str], object] = lambda _text: None,
     ) -> None:
-        self.logs: Final = logs
+        self.logs = logs
         self.options: Final = options or ListenOptions()
         if not self.options.is_local and (self.options.accounts is None or self.options.tls is None):
             raise ValueError(f"other machines can reach {self.options.host}: accounts and TLS are necessary")
@@ -214,7 +214,7 @@ class _Session:
     ) -> None:
         self._options, self._logs, self._report = options, logs, report
         self._number = number
-        self.packets = PacketStream(connection, options.send)
+        self.packets = PacketStream(connection, options.wire)
         self._is_safe = connection.family == socket.AF_UNIX
         self._name = ""
         self._statements = Statements(self._variables, self._status, number)

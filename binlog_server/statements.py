@@ -43,7 +43,9 @@ _SHOW_VARIABLES: Final = re.compile(
 )
 _STATUS: Final = re.compile(r"show\s+(master|binary\s+log)\s+status$", re.IGNORECASE)
 _LOGS: Final = re.compile(r"show\s+(binary|master)\s+logs$", re.IGNORECASE)
-_OF_TRANSACTIONS: Final = re.compile(r"(begin|start\s+transaction|commit|rollback|unlock\s+tables)\b[\w\s,]*$", re.IGNORECASE)
+_OF_TRANSACTIONS: Final = re.compile(
+    r"(begin|start\s+transaction|commit|rollback|unlock\s+tables)\b[\w\s,]*$", re.IGNORECASE
+)
 _MOST_VARIABLES: Final = 64
 _MOST_COLUMNS: Final = 250
 _LONGEST: Final = 1 << 16  # characters of a statement

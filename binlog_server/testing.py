@@ -1,39 +1,83 @@
 """A source of replication for the tests of programs that read logs from a server: `mock_source`.
 
-with mock_source("logs/") as source:        # logs of a server, or of `binlogio write`; more may be written meanwhile
-    client = connect(port=source.port)      # any user and password
-    source.cut_after(1000)                  # a fault: the connection breaks after so many bytes of events
+with mock_source("logs/") as source:                    # logs of a server, which may grow meanwhile
+with mock_source(script=text, server="8.0") as source:  # logs that `binlogio write` makes from a script
+    client = connect(port=source.port)                  # any user and password
+    source.write(more)                                  # what the script says is sent at once
+    source.cut_after(1000)                              # a fault: the connection breaks after so many bytes
 """
 
 from __future__ import annotations
 
+import io
+import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+import numpy as np
+
+from binlog_server.packets import Wire
 from binlog_server.server import BinlogServer, ListenOptions
 from binlog_server.source_logs import ServeOptions, SourceLogs
+from binlogio.constants import EventType
+from binlogio.writer import BinlogWriter
+from binlogio_cli.write.script import ScriptClock, ScriptError, ScriptRunner, check_lines, read_lines, variables_of
+from binlogio_cli.write.tables import ScriptTables
 
 if TYPE_CHECKING:
-    import os
+    from numpy.typing import NDArray
 
 
-class MockSource:
+class MockSource(Wire):
     """A running source. Its address is 127.0.0.1 and `port`."""
 
-    def __init__(self) -> None:
-        self.port = 0
-        self._server: BinlogServer | None = None
+    def __init__(self, logs: list[str], options: ServeOptions, script: _Script | None) -> None:
+        self._logs, self._options, self._script = logs, options, script
         self._flows = threading.Event()
         self._flows.set()
         self._cuts: list[int] = []
+        self._repeated: list[EventType] = []
+        self._server = BinlogServer(SourceLogs(logs, options), ListenOptions(wire=self))
+
+    @property
+    def port(self) -> int:
+        """The port."""
+        return self._server.port
+
+    def write(self, script: str) -> None:
+        """Execute more lines of a script. Tables and sessions are kept.
+
+        Raises:
+            ValueError: a line is rejected, or the logs are not those of a script.
+        """
+        self._own_script.run(script)
+
+    @property
+    def _own_script(self) -> _Script:
+        if self._script is None:
+            raise ValueError("the logs are only read: it needs mock_source(script=...)")
+        return self._script
 
     def drop(self) -> None:
         """Close the connections of all clients; they may connect again."""
-        if self._server is not None:
-            self._server.drop_clients()
+        self._server.drop_clients()
+
+    def fail_over(self) -> None:
+        """Let another server with the same transactions take the port: server_id and server_uuid change.
+
+        Raises:
+            ValueError: the logs are not those of a script.
+        """
+        self._own_script.fail_over()
+        self._server.logs = SourceLogs(self._logs, self._options)
+        self.drop()
 
     def stall(self) -> None:
         """Send nothing from now on, until `resume`. Connections stay open."""
@@ -47,6 +91,12 @@ class MockSource:
         """Close a connection after so many bytes, perhaps in the middle of a packet; then one after the next size."""
         self._cuts = list(sizes)
 
+    def repeat(self, event_type: str) -> None:
+        """Send the next event of a type, such as `WRITE_ROWS_EVENT`, twice."""
+        self._repeated.append(EventType[event_type])
+
+    # -------------------------------------------------------------------------------------------------- for the server
+
     def send(self, connection: socket.socket, data: Any) -> None:
         """Send bytes, with the faults."""
         self._flows.wait()
@@ -58,13 +108,97 @@ class MockSource:
             self._cuts[0] -= len(data)
         connection.sendall(data)
 
+    def order(self, data: memoryview, starts: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+        """Return the numbers of the events, those of `repeat` twice."""
+        numbers = [*range(len(starts))] if self._repeated else []
+        for code in tuple(self._repeated):
+            found = next((at for at, number in enumerate(numbers) if data[int(starts[number]) + 4] == code), None)
+            if found is not None:
+                numbers.insert(found, numbers[found])
+                self._repeated.remove(code)
+        return np.array(numbers, np.int64) if numbers else slice(None)
+
+
+class _Script:
+    """Writes logs into a folder, as `binlogio write` does."""
+
+    def __init__(self, script: str | os.PathLike[str], server: str, folder: str) -> None:
+        self._folder = Path(folder)
+        self._name, text = ("script", script) if isinstance(script, str) else (str(script), Path(script).read_text())
+        lines = self._lines(text)
+        self._variables = variables_of(self._name, lines, {"server_version": server})
+        self._clock, self._tables = ScriptClock(), ScriptTables(server)
+        self._clock.start(self._name, lines)
+        self._open()
+        self._first = lines
+
+    def _open(self) -> None:
+        self.writer = BinlogWriter(self._folder / "binlog", variables=self._variables, clock=self._clock)
+        self.writer.open()
+        self._runner = ScriptRunner(self.writer, self._folder, self._tables, self._clock, lambda _text: None)
+
+    def _lines(self, text: str) -> list[tuple[int, Any]]:
+        return read_lines(self._name, io.StringIO(text))
+
+    def __enter__(self) -> _Script:
+        """Execute the first lines."""
+        try:
+            self._run(self._first)
+        except BaseException:
+            self.writer.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the logs."""
+        self.writer.close()
+
+    def _run(self, lines: list[tuple[int, Any]]) -> None:
+        for reason in check_lines(self._name, lines):
+            raise ValueError(reason)
+        try:
+            self._runner.run(self._name, lines)
+        except ScriptError as exc:
+            raise ValueError(str(exc)) from exc
+
+    def run(self, text: str) -> None:
+        """Execute lines."""
+        self._run(self._lines(text))
+
+    def fail_over(self) -> None:
+        """Close the logs, and let another server continue them."""
+        self.writer.close()
+        number = self.writer.identity.server_id or 0
+        uuid = None if "MariaDB" in self._variables.server_version else str(uuid4())
+        self._variables = replace(self._variables, server_id=number + 1, server_uuid=uuid)
+        self._open()
+
 
 @contextmanager
-def mock_source(*logs: str | os.PathLike[str], options: ServeOptions | None = None) -> Iterator[MockSource]:
-    """Serve logs at a free port of this machine, in threads of this process."""
-    source = MockSource()
-    sources = [str(one) for one in logs]
-    with BinlogServer(SourceLogs(sources, options or ServeOptions()), ListenOptions(send=source.send)) as server:
-        source.port, source._server = server.port, server
+def mock_source(
+    *logs: str | os.PathLike[str],
+    script: str | os.PathLike[str] | None = None,
+    server: str = "8.0",
+    options: ServeOptions | None = None,
+) -> Iterator[MockSource]:
+    """Serve logs at a free port of this machine, in threads of this process.
+
+    Args:
+        logs: paths, directories, an index file, URIs; they are only read.
+        script: makes the logs instead: the text or the path of a script of `binlogio write`.
+        server: the version of the server of the script, such as `9.7.4` or `11.8-MariaDB`.
+        options: what is served.
+
+    Raises:
+        ValueError: a line of the script is rejected.
+    """
+    with ExitStack() as stack:
+        made = None
+        sources = [str(one) for one in logs]
+        if script is not None:
+            sources = [stack.enter_context(TemporaryDirectory())]
+            made = stack.enter_context(_Script(script, server, sources[0]))
+        source = MockSource(sources, options or ServeOptions(), made)
+        stack.enter_context(source._server)
+        stack.callback(source.resume)
         yield source
-        source.resume()

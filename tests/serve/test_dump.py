@@ -406,7 +406,7 @@ def test_closed_log_that_lacks_its_last_transactions_is_an_error(is_mariadb: boo
                 logs.rotate()
     path = tmp_path / "binlog.000001"
     data = path.read_bytes()
-    path.write_bytes(data[: [at + len(event) for at, event in raw_events(data) if event[4] == XID][0]])
+    path.write_bytes(data[: next(at + len(event) for at, event in raw_events(data) if event[4] == XID)])
     lost = "0-1-3" if is_mariadb else f"{UUID}:2-3"
     said = rf"binlog\.000002: transactions are missing before this log: {lost}, which its head lists"
     with serving(tmp_path) as server, pytest.raises(pymysql.err.MySQLError, match=said) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,10 +11,12 @@ import pymysql
 import pytest
 
 from binlog_server.testing import mock_source
+from binlogio.constants import EventType
 from binlogio.gtid import GtidSet
 from binlogio.options import ServerVariables
 from binlogio.writer import BinlogWriter
 from dump_client import CHECKSUM, DumpClient, of_log
+from dump_client import MARIADB as CAPABLE
 from written_logs import insert
 
 replication: Any = pytest.importorskip("pymysqlreplication")
@@ -73,3 +76,108 @@ def test_faults_on_request(add: Callable[[int], object], tmp_path: Path) -> None
         rest = of_log(list(DumpClient(source.port, CHECKSUM).by_gtids(GtidSet.parse(f"{UUID}:1"))))
 
     assert [event[4] for event in rest if event[4] in (16, 33)] == [33, 16]
+
+
+# ------------------------------------------------------------------------------------------------------------- scripts
+
+
+def script(*lines: dict[str, Any], doc: str = "TEXT", engine: str = "InnoDB", **variables: Any) -> str:
+    """Return a script that creates a table and executes lines."""
+    table = f"CREATE TABLE shop.t (id INT PRIMARY KEY, doc {doc}) ENGINE={engine}"
+    first = [
+        {"do": "variables", **variables},
+        {"do": "ddl", "sql": "CREATE DATABASE shop"},
+        {"do": "ddl", "sql": table},
+    ]
+    return "\n".join(json.dumps(line) for line in [*first, *lines])
+
+
+def row(key: int, document: object = "1", **more: Any) -> dict[str, Any]:
+    """Return a line that inserts a row."""
+    changes = [{"insert": "shop.t", "rows": [{"id": key, "doc": document}]}]
+    return {"session": "a", "do": "execute", "sql": f"INSERT INTO shop.t VALUES ({key}, 1)", "changes": changes, **more}
+
+
+DIFF: Final = {
+    "update": "shop.t",
+    "before": [{"id": 1, "doc": {"a": 1, "b": "x" * 40}}],
+    "after": [{"doc": {"a": 2, "b": "x" * 40}}],
+    "json_diffs": {"doc": [[{"op": "replace", "path": "$.a", "value": 2}]]},
+}
+
+
+def codes(port: int, *statements: str) -> list[int]:
+    """Return the types of the events of a source, by position."""
+    return [event[4] for event in of_log(list(DumpClient(port, CHECKSUM, *statements).by_position("")))]
+
+
+@pytest.mark.parametrize(
+    ("server", "lines", "variables", "expected"),
+    [
+        (
+            "8.0",
+            (row(1, "x" * 9000, refused=1705),),
+            {"engine": "MyISAM", "binlog_stmt_cache_size": 4096, "max_binlog_stmt_cache_size": 4096},
+            EventType.INCIDENT_EVENT,
+        ),
+        (
+            "8.0.36",
+            (
+                row(1, {"a": 1, "b": "x" * 40}),
+                row(1, changes=[DIFF], sql="UPDATE shop.t SET doc = JSON_SET(doc, '$.a', 2)"),
+            ),
+            {"doc": "JSON", "binlog_row_value_options": "PARTIAL_JSON"},
+            EventType.PARTIAL_UPDATE_ROWS_EVENT,
+        ),
+        ("9.7.4", (row(1, "x" * 900),), {"binlog_transaction_compression": True}, EventType.TRANSACTION_PAYLOAD_EVENT),
+        ("11.8-MariaDB", (row(1),), {}, EventType.MARIADB_GTID_EVENT),
+    ],
+    ids=["incident", "partial JSON", "compressed", "MariaDB"],
+)
+def test_script_makes_the_logs(server: str, lines: Any, variables: Any, expected: EventType) -> None:
+    with mock_source(script=script(*lines, **variables), server=server) as source:
+        before = codes(source.port, CAPABLE)
+        source.write(json.dumps(row(2)))
+
+        assert expected in before
+        assert len(codes(source.port, CAPABLE)) > len(before)
+
+
+def test_script_purges_logs_and_another_server_takes_over(tmp_path: Path) -> None:
+    """The other server has the transactions of the first one."""
+    path = tmp_path / "script.jsonl"
+    path.write_text(script(row(1), {"do": "rotate"}, row(2)))
+    with mock_source(script=path) as source:
+        client = DumpClient(source.port, CHECKSUM)
+        uuid, server_id = client.query("SELECT @@server_uuid, @@server_id")[0]
+        source.write('{"do": "purge", "to": "binlog.000002"}')
+        with pytest.raises(pymysql.err.MySQLError, match="purged required"):
+            list(client.by_gtids(GtidSet()))
+        source.fail_over()
+        source.write(json.dumps(row(3)))
+        with pytest.raises(pymysql.err.OperationalError):
+            client.query("SELECT 1")
+        client = DumpClient(source.port, CHECKSUM)
+        other, other_id = client.query("SELECT @@server_uuid, @@server_id")[0]
+        found = of_log(list(client.by_gtids(GtidSet.parse(f"{uuid}:1-4"))))
+        executed = client.query("SELECT @@gtid_executed")[0][0]
+
+    assert other_id == server_id + 1
+    assert executed in (f"{uuid}:1-4,{other}:1", f"{other}:1,{uuid}:1-4")
+    assert [event[4] for event in found].count(EventType.GTID_LOG_EVENT) == 1
+
+
+def test_event_is_sent_twice() -> None:
+    with mock_source(script=script(row(1), row(2))) as source:
+        source.repeat("WRITE_ROWS_EVENT")
+        twice, once = codes(source.port), codes(source.port)
+
+    at = once.index(EventType.WRITE_ROWS_EVENT)
+    assert twice == [*once[:at], EventType.WRITE_ROWS_EVENT, *once[at:]]
+
+
+def test_wrong_script_and_script_for_logs_of_a_server_are_refused(tmp_path: Path, add: Callable[[int], object]) -> None:
+    with pytest.raises(ValueError, match="script:1: "), mock_source(script='{"do": "nothing"}'):
+        pass
+    with mock_source(tmp_path) as source, pytest.raises(ValueError, match="only read"):
+        source.write("")
