@@ -29,13 +29,13 @@ import numpy as np
 
 from binlog_server.packets import PacketStream, PayloadReader, ProtocolError
 from binlog_server.source_logs import FIRST, SourceLogs, fatal, flat, served_name
-from binlogio.archive.copied_gtids import gtid_of
+from binlogio.archive.copied_gtids import choose_groups
 from binlogio.archive.event_batches import BEGINS, IS_OUTSIDE, EventBatch, LogEvents
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventType, HeaderFlag
 from binlogio.errors import BinlogError, ChangedLogs, PositionError, TruncatedEvent
 from binlogio.format.event_starts import check_event_start
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition, parse_gtid_set
-from binlogio.selection.event_filter import parse_gtid
+from binlogio.selection.event_filter import like_numbers, parse_gtid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -411,22 +411,24 @@ class _Groups:
         if not self._looks:
             return count, None
         begins = np.flatnonzero(batch.edges & BEGINS)
-        choices = [self._is_sent]
-        for number in begins.tolist():
-            start = int(batch.starts[number])
-            timestamp = int.from_bytes(batch.data[start : start + 4], "little")
-            is_after = self._stop is not None and batch.offset + start >= self._stop
-            if is_after or self._selection.is_over(timestamp):
-                self.is_over, count = True, number
-                break
-            gtid = gtid_of(batch.event(number), events.context) if self._asks else None
-            server_id = int.from_bytes(batch.data[start + 5 : start + 9], "little")
-            choices.append(self._is_new(gtid) and self._selection.wants_group(timestamp, gtid, server_id))
-        self._is_sent = choices[-1]
-        if all(choices):
+        ask = self._ask if self._asks else None
+        answers = choose_groups(batch, begins, self._selection, events.context, stop=self._stop, ask=ask)
+        if len(answers) < len(begins):
+            self.is_over, count = True, int(begins[len(answers)])
+        choices = np.array([self._is_sent, *answers])
+        self._is_sent = bool(choices[-1])
+        if choices.all():
             return count, None
         group = np.cumsum(batch.edges[:count] & BEGINS != 0)
-        return count, np.array(choices)[group] | (batch.edges[:count] & IS_OUTSIDE != 0)
+        return count, choices[group] | (batch.edges[:count] & IS_OUTSIDE != 0)
+
+    def _ask(self, gtid: Gtid | MariadbGtid | None) -> tuple[bool, int, int]:
+        """Return whether a transaction is sent, and the first and last number of its source with the same answer."""
+        first, last = like_numbers(gtid, self._known, *self._selection.gtids)
+        start = self._skipped.get(gtid.domain_id) if isinstance(gtid, MariadbGtid) else None
+        if isinstance(gtid, MariadbGtid) and start is not None and gtid.server_id == start.server_id:
+            last = min(last, max(gtid.sequence_number, start.sequence_number - 1))
+        return self._is_new(gtid) and self._selection.wants_gtid(gtid), first, last
 
     def _is_new(self, gtid: Gtid | MariadbGtid | None) -> bool:
         """Return whether the client does not have a transaction.

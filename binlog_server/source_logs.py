@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from binlog_server.packets import ServerError
-from binlogio.archive.copied_gtids import gtid_of
+from binlogio.archive.copied_gtids import choose_groups
 from binlogio.archive.event_batches import BEGINS, LogEvents
 from binlogio.archive.logged_gtids import add_gtids, logged_gtids, mysql_gtids
 from binlogio.constants import BINLOG_MAGIC
 from binlogio.errors import BinlogError, ConditionError, MissingLogs
 from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, Uuid
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
-from binlogio.selection.event_filter import HIGHEST, has_gtid
+from binlogio.selection.event_filter import HIGHEST
 from binlogio.selection.selection import Selection
 from binlogio.series import check_series, known_heads
 from binlogio.series.continuity import GtidContinuity, missing_gtids
@@ -400,15 +400,15 @@ def first_end(logs: Sequence[LogFile], options: ServeOptions) -> LogPlace | None
         ConditionError: no log has a GTID of `until`.
         BinlogError: a log is damaged.
     """
-    until, is_over = options.until, options.selection.is_over
+    until = options.until
+    ends = Selection(stop_time=options.selection.stop_time, exclude_gtids=until)
     for number, log in enumerate(logs):
         with closing(LogEvents(log, keyring=options.keyring)) as events:
             for batch in events.batches():
-                for begin in np.flatnonzero(batch.edges & BEGINS).tolist():
-                    start = int(batch.starts[begin])
-                    is_end = is_over(int.from_bytes(batch.data[start : start + 4], "little"))
-                    if is_end or (until and has_gtid(until, gtid_of(batch.event(begin), events.context))):
-                        return LogPlace(number, batch.offset + start)
+                begins = np.flatnonzero(batch.edges & BEGINS)
+                answers = [*choose_groups(batch, begins, ends, events.context), False]
+                if (before := answers.index(False)) < len(begins):
+                    return LogPlace(number, batch.offset + int(batch.starts[begins[before]]))
     if until:
         raise ConditionError("no event group of the logs has such a GTID", found=flat(until))
     return None

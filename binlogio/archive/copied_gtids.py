@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from binlogio.events import codec_for
 from binlogio.events.base import ParseContext, parse_header
 from binlogio.events.gtid import GtidTaggedEvent
 from binlogio.gtid import EMPTY_GTID_SET, NO_TAG, Gtid, GtidSet, Interval, MariadbGtid, Tsid, Uuid
+from binlogio.selection.event_filter import HIGHEST
 from binlogio.series.gtid_history import ServerGtids
 from binlogio.writer.log.gtids import DomainState
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from binlogio.archive.event_batches import EventBatch
+    from binlogio.selection.selection import Selection
 
 _UUID_BYTES: Final = slice(HEADER_SIZE + 1, HEADER_SIZE + 17)
 _GNO_BYTES: Final = slice(HEADER_SIZE + 17, HEADER_SIZE + 25)
@@ -37,6 +40,14 @@ _MYSQL_BYTES: Final = np.arange(_UUID_BYTES.start, _GNO_BYTES.stop)
 _MARIADB_BYTES: Final = np.array(
     [*range(SERVER_ID_BYTES.start, SERVER_ID_BYTES.stop), *range(HEADER_SIZE, HEADER_SIZE + 12)]
 )
+_HEAD: Final = np.arange(SERVER_ID_BYTES.stop)
+_TIME: Final = slice(4)
+Ask = Callable[["Gtid | MariadbGtid | None"], tuple[bool, int, int]]
+"""Answers for a GTID, and returns the first and last number of its source with the same answer (`Selection.answer`)."""
+_FIELDS: Final[dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]] = {  # bytes of the source, of the number
+    EventType.GTID_LOG_EVENT: (_MYSQL_BYTES[:16], _MYSQL_BYTES[16:]),
+    EventType.MARIADB_GTID_EVENT: (_MARIADB_BYTES[[0, 1, 2, 3, 12, 13, 14, 15]], _MARIADB_BYTES[4:12]),
+}
 
 
 class CopiedGtids:
@@ -206,6 +217,68 @@ def _add_run(runs: list[list[int]], first: int, end: int) -> None:
         runs[-1][1] = end
     else:
         runs.append([first, end])
+
+
+def choose_groups(
+    batch: EventBatch,
+    begins: NDArray[np.int64],
+    selection: Selection,
+    context: ParseContext,
+    *,
+    stop: int | None = None,
+    ask: Ask | None = None,
+) -> list[bool]:
+    """Return which groups are selected, up to the first one that begins at the offset `stop`, or at the stop time.
+
+    `ask` answers for GTIDs instead of the selection.
+    """
+    starts = batch.starts[begins]
+    heads = np.frombuffer(batch.data, np.uint8)[starts[:, None] + _HEAD]
+    times, servers = (np.ascontiguousarray(heads[:, at]).view("<u4").ravel() for at in (_TIME, SERVER_ID_BYTES))
+    is_end = starts >= (HIGHEST if stop is None else stop - batch.offset)
+    if selection.stop_time is not None:
+        is_end |= times >= selection.stop_time
+    count = int(is_end.argmax()) if is_end.any() else len(begins)
+    if ask is None and selection.asks_for_gtids:
+        ask = selection.answer
+    choices = [True] * count if ask is None else ask_groups(batch, begins[:count], context, ask)
+    if (first := selection.start_time) is not None:
+        choices = [one and time >= first for one, time in zip(choices, times.tolist(), strict=False)]
+    if (wanted := selection.server_ids) is not None:
+        choices = [one and server in wanted for one, server in zip(choices, servers.tolist(), strict=False)]
+    return choices
+
+
+def ask_groups(
+    batch: EventBatch,
+    begins: NDArray[np.int64],
+    context: ParseContext,
+    ask: Ask,
+) -> list[bool]:
+    """Return the answers of `ask` for the GTIDs of the groups that begin at these event indexes of a batch.
+
+    Raises:
+        BinlogFormatError: a GTID event is damaged.
+    """
+    count = len(begins)
+    code = int(batch.codes[begins[0]]) if count else 0
+    bounds, numbers = [*range(count + 1)], np.zeros(count, np.uint64)
+    if code in _FIELDS and (batch.codes[begins] == code).all():
+        source, number = _FIELDS[code]
+        raw = np.frombuffer(batch.data, np.uint8)
+        if int(batch.sizes[begins].min()) > max(source[-1], number[-1]):
+            places = batch.starts[begins][:, None]
+            numbers, sources = np.ascontiguousarray(raw[places + number]).view("<u8").ravel(), raw[places + source]
+            is_new = (sources[1:] != sources[:-1]).any(axis=1) | (numbers[1:] < numbers[:-1])
+            bounds = [0, *(np.flatnonzero(is_new) + 1).tolist(), count]
+    answers: list[bool] = []
+    for first, end in pairwise(bounds):
+        while len(answers) < end:
+            at = len(answers)
+            answer, _, last = ask(gtid_of(batch.event(int(begins[at])), context))
+            stop = first + int(np.searchsorted(numbers[first:end], np.uint64(last), "right"))
+            answers += [answer] * max(1, stop - at)
+    return answers
 
 
 def gtid_of(raw: bytes, context: ParseContext) -> Gtid | MariadbGtid | None:

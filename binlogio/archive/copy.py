@@ -20,6 +20,7 @@ Mts_submode_logical_clock::schedule_next_event.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from binlogio.archive.copied_gtids import CopiedGtids, gtid_of
+from binlogio.archive.copied_gtids import CopiedGtids, choose_groups
 from binlogio.archive.event_batches import BEGINS, ENDS, IS_OUTSIDE, EventBatch, LogEvents
 from binlogio.archive.group_editor import GTIDS, GroupEditor, HeldFrames, bare_event, encode_bare, parse_bare
 from binlogio.archive.new_logs import place_events
@@ -59,7 +60,7 @@ from binlogio.storage.index_file import base_name, log_number
 from binlogio.writer.log.encrypted_storage import mariadb_log, mysql_log, start_encryption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -499,7 +500,7 @@ class LogCopier:
                 self._is_wanted = True
                 self._new_groups(batch, begins, stop)
             return True
-        choices = self._choices(batch, begins.tolist())
+        choices = self._choices(batch, begins)
         at = 0
         while at < len(choices):
             end = at
@@ -518,20 +519,12 @@ class LogCopier:
             return False
         return True
 
-    def _choices(self, batch: EventBatch, begins: Iterable[int]) -> list[bool]:
+    def _choices(self, batch: EventBatch, begins: NDArray[np.int64]) -> list[bool]:
         """Return which groups are selected, up to the first group that ends the copy."""
-        wanted = self._options.wanted
-        choices: list[bool] = []
-        for number in begins:
-            at = int(batch.starts[number])
-            timestamp = int.from_bytes(batch.data[at : at + 4], "little")
-            place = LogPlace(self._number, batch.offset + at)
-            if (self._stop_place is not None and place >= self._stop_place) or wanted.is_over(timestamp):
-                break
-            gtid = gtid_of(batch.event(number), self._context) if wanted.asks_for_gtids else None
-            server_id = int.from_bytes(batch.data[at + 5 : at + 9], "little")
-            choices.append(place >= self._start_place and wanted.wants_group(timestamp, gtid, server_id))
-        return choices
+        places = [LogPlace(self._number, at) for at in (batch.starts[begins] + batch.offset).tolist()]
+        count = len(places) if self._stop_place is None else bisect_left(places, self._stop_place)
+        choices = choose_groups(batch, begins[:count], self._options.wanted, self._context)
+        return [one and place >= self._start_place for one, place in zip(choices, places, strict=False)]
 
     def _leave_out(self, batch: EventBatch, begins: NDArray[np.int64]) -> None:
         self.summary.left_out += len(begins)

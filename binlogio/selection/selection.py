@@ -218,8 +218,11 @@ class Selection:
 
     def gtid_answer(self, gtid: str | None) -> tuple[bool, int, int]:
         """Return `wants_gtid` for a GTID as text, and the first and last number for which it has the same result."""
-        parsed = None if gtid is None else parse_gtid(gtid)
-        return self.wants_gtid(parsed), *like_numbers(parsed, *self.gtids)
+        return self.answer(None if gtid is None else parse_gtid(gtid))
+
+    def answer(self, gtid: Gtid | MariadbGtid | None) -> tuple[bool, int, int]:
+        """Return `wants_gtid`, and the first and last number of the GTID's source for which it has the same result."""
+        return self.wants_gtid(gtid), *like_numbers(gtid, *self.gtids)
 
     @property
     def asks_for_gtids(self) -> bool:

@@ -7,6 +7,7 @@ the schema.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
@@ -185,7 +186,7 @@ def with_source_columns(found: pa.RecordBatch, batch: MetadataColumns, names: Co
         buffers = [pa.py_buffer(numbers.validity), pa.py_buffer(numbers.values)]
         array = pa.Array.from_buffers(kind, found.num_rows, buffers)
         if one.name == "outcome":
-            arrays.append(_OUTCOMES.take(array))
+            arrays.append(_outcomes().take(array))
         else:
             arrays.append(_texts_of(array, batch.source.statements) if pa.types.is_dictionary(one.type) else array)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -200,7 +201,12 @@ def _texts_of(numbers: pa.Array, texts: list[bytes]) -> pa.DictionaryArray:
     )
 
 
-_OUTCOMES: Final = pa.array([None, *OUTCOMES], pa.string())
+@cache
+def _outcomes() -> pa.StringArray:
+    """Return the outcomes by number; made late, because pyarrow imports pandas, if it is there, for its first array."""
+    return pa.array([None, *OUTCOMES], pa.string())
+
+
 _FEWEST_REPEATED: Final = 1 << 6
 _MOST_REPEATED: Final = 1 << 9  # cached texts
 _WIDEST_VALUE: Final = 32  # bytes of the widest fixed-size value
