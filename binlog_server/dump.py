@@ -30,9 +30,12 @@ import numpy as np
 from binlog_server.packets import PacketStream, PayloadReader, ProtocolError
 from binlog_server.source_logs import FIRST, SourceLogs, fatal, flat, served_name
 from binlogio.archive.copied_gtids import choose_groups
-from binlogio.archive.event_batches import BEGINS, IS_OUTSIDE, EventBatch, LogEvents
+from binlogio.archive.event_batches import BEGINS, ENDS, IS_OUTSIDE, EventBatch, LogEvents
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventType, HeaderFlag
 from binlogio.errors import BinlogError, ChangedLogs, PositionError, TruncatedEvent
+from binlogio.events import codec_for
+from binlogio.events.control import HEARTBEAT_V2, HEARTBEAT_V2_LOG_NAME, HEARTBEAT_V2_LOG_POSITION
+from binlogio.events.mariadb import MariadbGtidListEvent, MariadbGtidListFlag
 from binlogio.format.event_starts import check_event_start
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition, parse_gtid_set
 from binlogio.selection.event_filter import like_numbers, parse_gtid
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from binlogio.storage.log_file import LogFile
 
 NON_BLOCKING: Final = 1  # flags of a dump: end at the end of the logs
-ANNOTATED: Final = 2  # MariaDB: send ANNOTATE_ROWS; MySQL: heartbeats of version 2
+ANNOTATED = HEARTBEATS_2 = 2  # MariaDB: send ANNOTATE_ROWS; MySQL: heartbeats whose positions have 64 bits
 _CREATED: Final = slice(HEADER_SIZE + 2 + 50, HEADER_SIZE + 2 + 50 + 4)
 _FLAGS: Final = slice(HEADER_SIZE - 2, HEADER_SIZE)
 _LOW_BITS: Final = 0xFFFFFFFF
@@ -103,19 +106,26 @@ class Dump:
         period = session.get("@source_heartbeat_period") or session.get("@master_heartbeat_period") or "0"
         self._heartbeat_s = min(float(period) / 1e9, _NO_WAIT) if period.isdecimal() else 0.0
         self._sent_at = time.monotonic()
-        state = session.get("@slave_connect_state") if logs.is_mariadb else None
-        try:
-            self._position = None if state is None else MariadbGtidPosition.parse(state)
-        except BinlogError as exc:
-            raise fatal(f"could not parse the GTID position of the slave: {exc}") from exc
+        self._position, until = (self._gtid_position(session, name) for name in ("connect_state", "until_gtid"))
         self._groups = _Groups(
-            logs, request.gtids, self._position, is_strict=session.get("@slave_gtid_strict_mode") == "1"
+            logs,
+            request.gtids,
+            self._position,
+            None if self._position is None else until,
+            is_strict=session.get("@slave_gtid_strict_mode") == "1",
         )
         self._is_capable = (session.get("@mariadb_slave_capability") or "0") >= str(_CAPABLE)
         self._skipped_to: int | None = None
-        self._has_until = bool(session.get("@slave_until_gtid"))
         self._wake, self._woken = socket.socketpair()
         self._woken.settimeout(0)
+
+    def _gtid_position(self, session: Mapping[str, str | None], name: str) -> MariadbGtidPosition | None:
+        if not self._logs.is_mariadb or (text := session.get(f"@slave_{name}")) is None:
+            return None
+        try:
+            return MariadbGtidPosition.parse(text)
+        except BinlogError as exc:
+            raise fatal(f"could not parse the GTID position of the slave: {exc}") from exc
 
     def run(self) -> None:
         """Send events until the client goes, or, if it does not wait, up to the end of the logs.
@@ -146,8 +156,6 @@ class Dump:
             raise fatal("The replication sender thread cannot start in AUTO_POSITION mode: the logs have no GTIDs")
         if logs.is_mariadb and not self._is_capable:
             raise fatal(f"The logs are of MariaDB: SET @mariadb_slave_capability={_CAPABLE} first, and know its events")
-        if self._has_until:
-            raise fatal("START SLAVE UNTIL master_gtid_pos is not supported; start `binlogio serve` with --until")
         if self._position is not None:
             log, offset = logs.after_position(self._position)
         elif request.gtids is not None and not request.file:
@@ -186,6 +194,11 @@ class Dump:
                     raise
             if self._groups.is_over:
                 following = None
+            if self._groups.is_until_reached:
+                code = EventType.MARIADB_GTID_LIST_EVENT
+                body = codec_for(code).build(MariadbGtidListEvent(flags=MariadbGtidListFlag.UNTIL_REACHED))
+                self._artificial(code, body, log_pos=reader.at, flags=HeaderFlag.ARTIFICIAL)
+                return None
             self._beat_after_skipped(log.name)
             if following is not None and not reader.is_rotated:
                 self._logs.check_followed(log, following, self._request.gtids or self._position)
@@ -310,6 +323,9 @@ class Dump:
             is_far = offset > _LOW_BITS  # a position that does not fit is before the name
             body = offset.to_bytes(8, "little") + log if is_far else log
             self._artificial(EventType.HEARTBEAT_LOG_EVENT, body, log_pos=0 if is_far else offset)
+        elif self._request.flags & HEARTBEATS_2:
+            fields = (HEARTBEAT_V2_LOG_NAME, log), (HEARTBEAT_V2_LOG_POSITION, offset)
+            self._artificial(EventType.HEARTBEAT_LOG_EVENT_V2, HEARTBEAT_V2.build({"fields": fields}))
         else:
             self._artificial(EventType.HEARTBEAT_LOG_EVENT, log, log_pos=offset)
 
@@ -369,13 +385,24 @@ class _Groups:
     """Which groups are sent: those that the client does not have, and that are selected."""
 
     def __init__(
-        self, logs: SourceLogs, known: GtidSet | None, position: MariadbGtidPosition | None, *, is_strict: bool
+        self,
+        logs: SourceLogs,
+        known: GtidSet | None,
+        position: MariadbGtidPosition | None,
+        until: MariadbGtidPosition | None,
+        *,
+        is_strict: bool,
     ) -> None:
         self._logs, self._selection = logs, logs.options.selection.of_groups
         self._known = known
         self._skipped = {} if position is None else {gtid.domain_id: gtid for gtid in position}
         # In a domain that is in no log yet, the GTID of the client was not looked up.
         self._absent = self._skipped.keys() - {domain for domain, _ in logs.state()} if self._skipped else set[int]()
+        self._until: dict[int, MariadbGtid] | None = None  # the last GTID of domains that are sent
+        if until is not None:
+            last = {domain: gtid.sequence_number for domain, gtid in self._skipped.items()}
+            self._until = {one.domain_id: one for one in until if last.get(one.domain_id, 0) < one.sequence_number}
+        self.is_until_reached = self._until == {}
         self._is_strict = is_strict
         self._is_first = True
         self._is_sent = True  # the group that continues in the next batch
@@ -399,11 +426,11 @@ class _Groups:
         if known is not None and logged is not None and known.isdisjoint(logged):
             known = None  # in this log
         self._stop = self._logs.stop_in(events.name)
-        self.is_over = self._stop is not None and offset >= self._stop
+        self.is_over = self.is_until_reached or (self._stop is not None and offset >= self._stop)
         first = None if head is None or head.first_gtid is None or not known else parse_gtid(head.first_gtid)
         self.skips_first = isinstance(first, Gtid) and known is not None and first in known
-        self._looks = bool(self._selection or known or self._skipped) or self._stop is not None
-        self._asks = bool(self._selection.asks_for_gtids or known or self._skipped)
+        self._asks = bool(self._selection.asks_for_gtids or known or self._skipped or self._until is not None)
+        self._looks = self._asks or bool(self._selection) or self._stop is not None
 
     def choose(self, batch: EventBatch, events: LogEvents) -> tuple[int, NDArray[np.bool_] | None]:
         """Return how many events there are before the end, and which of them are sent; None: all."""
@@ -417,6 +444,8 @@ class _Groups:
             self.is_over, count = True, int(begins[len(answers)])
         choices = np.array([self._is_sent, *answers])
         self._is_sent = bool(choices[-1])
+        if self._until == {} and (not self._is_sent or batch.edges[-1] & (ENDS | IS_OUTSIDE)):
+            self.is_over = self.is_until_reached = True
         if choices.all():
             return count, None
         group = np.cumsum(batch.edges[:count] & BEGINS != 0)
@@ -428,7 +457,16 @@ class _Groups:
         start = self._skipped.get(gtid.domain_id) if isinstance(gtid, MariadbGtid) else None
         if isinstance(gtid, MariadbGtid) and start is not None and gtid.server_id == start.server_id:
             last = min(last, max(gtid.sequence_number, start.sequence_number - 1))
-        return self._is_new(gtid) and self._selection.wants_gtid(gtid), first, last
+        is_new = self._is_new(gtid)
+        if self._until is not None and isinstance(gtid, MariadbGtid):
+            end = self._until.get(gtid.domain_id)
+            if end is not None and end.server_id == gtid.server_id:
+                last = min(last, max(gtid.sequence_number, end.sequence_number - 1))
+                if gtid.sequence_number >= end.sequence_number:
+                    del self._until[gtid.domain_id]
+            is_late = end is None or (end.server_id == gtid.server_id and gtid.sequence_number > end.sequence_number)
+            is_new &= not is_late
+        return is_new and self._selection.wants_gtid(gtid), first, last
 
     def _is_new(self, gtid: Gtid | MariadbGtid | None) -> bool:
         """Return whether the client does not have a transaction.

@@ -17,6 +17,7 @@ from binlog_server.server import BinlogServer
 from binlog_server.source_logs import ServeOptions, SourceLogs
 from binlogio.constants import EventType
 from binlogio.errors import ConditionError, MissingLogs
+from binlogio.events.control import HEARTBEAT_V2
 from binlogio.gtid import GtidSet
 from binlogio.options import Position, ServerVariables
 from binlogio.selection.selection import Selection
@@ -141,9 +142,14 @@ def test_waiting_client_gets_heartbeats(tmp_path: Path) -> None:
             beats = list(islice(events, 3))
             size = (tmp_path / "binlog.000001").stat().st_size
 
+            with_64_bits = client(server, "SET @source_heartbeat_period = 20000000").by_position("", flags=ANNOTATED)
+            until(with_64_bits, 1)
+            beat = next(with_64_bits)
+
     assert {(event[4], int.from_bytes(event[13:17], "little"), event[19:-4]) for event in beats} == {
         (27, size, b"binlog.000001")
     }
+    assert HEARTBEAT_V2.parse(beat[19:-4]).fields == ((1, b"binlog.000001"), (2, size))
 
 
 def gtids_of(events: list[bytes]) -> list[int]:
@@ -241,6 +247,26 @@ def test_mariadb_client_continues_after_its_gtid_in_each_domain(folder: Path) ->
             assert [one.split("-")[2] for one in expected] == [str(one) for one in gtids_of(events)]
 
 
+@pytest.mark.parametrize("folder", [MARIADB / "gtid", MARIADB118 / "gtid"], ids=["10.11", "11.8"])
+def test_mariadb_client_gets_transactions_until_gtids(folder: Path) -> None:
+    """Those of other domains are left out, and a GTID_LIST with a flag is the end, also of a client that waits."""
+    paths = sorted(folder.glob("binlog.0*[0-9]"))
+    gtids = [gtid for path in paths for gtid in mariadb_gtids(stored(path))]
+    with serving(*paths) as server:
+        for number, gtid in enumerate(gtids):
+            domain = gtid[: gtid.index("-") + 1]
+            for state, until in (("", gtid), (gtid, gtid), ("", f"{gtid.rpartition('-')[0]}-{(1 << 64) - 1}")):
+                asked = (f"SET @slave_connect_state = '{state}'", f"SET @slave_until_gtid = '{until}'")
+                events = client(server, *asked).by_position("", flags=0 if until == gtid else NON_BLOCKING)
+                found = list(events)
+                end = len(gtids) if until != gtid else number + 1
+                expected = [one for one in gtids[:end] if one.startswith(domain)] if not state else []
+
+                assert mariadb_gtids(found) == expected
+                is_end = found[-1][4] == EventType.MARIADB_GTID_LIST_EVENT and found[-1][22] >> 4 == 1
+                assert is_end == (until == gtid)
+
+
 def test_mariadb_client_without_the_capability_or_beyond_the_logs_is_refused() -> None:
     folder = MARIADB / "gtid"
     with serving(folder) as server:
@@ -248,8 +274,8 @@ def test_mariadb_client_without_the_capability_or_beyond_the_logs_is_refused() -
             list(DumpClient(server.port, CHECKSUM).by_position(""))
         with pytest.raises(pymysql.err.MySQLError, match="GTID 0-1-99999, which is not in the master's binlog"):
             list(client(server, "SET @slave_connect_state = '0-1-99999'").by_position(""))
-        with pytest.raises(pymysql.err.MySQLError, match="--until"):
-            list(client(server, "SET @slave_connect_state = ''", "SET @slave_until_gtid = '0-1-1'").by_position(""))
+        with pytest.raises(pymysql.err.MySQLError, match="could not parse the GTID position"):
+            list(client(server, "SET @slave_connect_state = ''", "SET @slave_until_gtid = '0-1'").by_position(""))
 
 
 def test_mariadb_client_with_a_gtid_of_a_domain_that_appears_later_is_refused(tmp_path: Path) -> None:

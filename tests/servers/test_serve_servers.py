@@ -12,12 +12,20 @@ from typing import Any, Final
 import pymysql
 import pytest
 
-from binlog_server.testing import mock_source
 from binlogio.gtid import GtidSet
 from dump_client import CHECKSUM, DumpClient
 from dump_client import MARIADB as CAPABLE
 from real_servers import KINDS, Instance, vendor
-from served_logs import await_tables, free_port, served, start_replica, status, tables
+from served_logs import (
+    await_tables,
+    free_port,
+    kill_and_restart,
+    served,
+    slow_network,
+    start_replica,
+    status,
+    tables,
+)
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
@@ -70,7 +78,8 @@ def test_replica_follows_through_growth_rotation_and_kills(source: Instance, how
     """The server of the logs, and the replica, are killed and started again meanwhile."""
     programs, port = source.vendor, free_port()
     place = PLACES["mariadb" if programs.is_mariadb else "mysql"][how]
-    with programs.server(f"replica{how}", "--server-id=99", *replica_options(source, how)) as replica:
+    options = ("--server-id=99", "--relay-log-recovery=ON", *replica_options(source, how))
+    with programs.server(f"replica{how}", *options) as replica:
         with served(source.data, port=port):
             start_replica(replica, port, place)
             await_tables(replica, tables(source))
@@ -86,23 +95,48 @@ def test_replica_follows_through_growth_rotation_and_kills(source: Instance, how
             expected = change(source)
             replica.sql("START SLAVE" if programs.is_mariadb else "START REPLICA")
             await_tables(replica, expected)
+            if how == "gtid":  # a position in a file is not safe in a crash
+                expected = change(source)
+                kill_and_restart(replica, *options)
+                await_tables(replica, expected)
             found = status(replica)
 
     assert found["Last_IO_Errno"] == "0", found
 
 
 @pytest.mark.parametrize("how", ["gtid", "position"])
-def test_replica_whose_connection_breaks_continues(source: Instance, how: str) -> None:
+def test_replica_whose_slow_connection_breaks_continues(source: Instance, how: str) -> None:
     """In the middle of events and of transactions; without annotations, too, which MariaDB asks for only if it logs."""
-    programs = source.vendor
+    programs, port = source.vendor, free_port()
     options = [one for one in replica_options(source, how) if one != "--log-slave-updates"]
     with (
         programs.server(f"cut{how}", "--server-id=99", *options) as replica,
-        mock_source(source.data) as logs,
+        served(source.data, port=port),
+        slow_network(port, 0.02, 1_500, 9_000, 17_000, 40_000) as far,
     ):
-        logs.cut_after(1_500, 9_000, 17_000, 40_000)
-        start_replica(replica, logs.port, PLACES["mariadb" if programs.is_mariadb else "mysql"][how])
+        start_replica(replica, far, PLACES["mariadb" if programs.is_mariadb else "mysql"][how])
         await_tables(replica, tables(source))
+
+
+def test_replica_of_a_replica_has_the_tables(source: Instance) -> None:
+    """The first replica logs what it applies, and a real server serves that."""
+    programs, port, middle_port = source.vendor, free_port(), free_port()
+    place = PLACES["mariadb" if programs.is_mariadb else "mysql"]["gtid"]
+    options = replica_options(source, "gtid")
+    network = ("--skip-networking=0", "--bind-address=127.0.0.1", f"--port={middle_port}")
+    with (
+        programs.server("middle", "--server-id=98", *network, *options) as middle,
+        programs.server("last", "--server-id=99", *options) as last,
+        served(source.data, port=port),
+    ):
+        middle.sql(
+            "SET sql_log_bin = 0; CREATE USER r@'127.0.0.1' IDENTIFIED BY 'p';"
+            " GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'"
+        )
+        start_replica(middle, port, place)
+        start_replica(last, middle_port, place if programs.is_mariadb else f"{place}, GET_SOURCE_PUBLIC_KEY=1")
+        await_tables(last, tables(source))
+        await_tables(last, change(source))
 
 
 def test_log_reader_of_the_vendor_writes_the_same_files(source: Instance) -> None:
@@ -152,6 +186,9 @@ def test_events_are_those_that_the_server_itself_sends(source: Instance) -> None
         gtids = re.findall(r"GTID (3-1-\d+)", "\n".join(lines))
         for state in ("", gtids[0], gtids[5], gtids[-1], "3-1-99999", "5-1-3", "3-9-3", f"5-1-3,{gtids[3]}"):
             settings = (*base, f"SET @slave_connect_state = '{state}'", "SET @slave_gtid_strict_mode = 1")
+            cases.append((settings, partial(DumpClient.by_position, file="")))
+        for until in (gtids[5], "3-1-99999", "3-9-3", f"5-1-3,{gtids[3]}"):
+            settings = (*base, "SET @slave_connect_state = ''", f"SET @slave_until_gtid = '{until}'")
             cases.append((settings, partial(DumpClient.by_position, file="")))
     else:
         uuid = source.sql("SELECT @@server_uuid").strip()

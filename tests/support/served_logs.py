@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from real_servers import Instance
+from real_servers import RUN_TIMEOUT_S, SCRIPT, Instance
 
 TIMEOUT_S: Final = 40
 
@@ -33,6 +36,56 @@ def served(*arguments: str | Path, port: int) -> Iterator[subprocess.Popen[str]]
             yield process
         finally:
             process.kill()
+
+
+@contextmanager
+def slow_network(port: int, delay_s: float, *cuts: int) -> Iterator[int]:
+    """Provide a port that forwards to another one: each part of an answer is late.
+
+    The first connection breaks after so many bytes, then one after the next number.
+    """
+    sizes = [*cuts]
+
+    def pump(source: socket.socket, target: socket.socket, *, is_answer: bool) -> None:
+        left = sizes.pop(0) if is_answer and sizes else 1 << 60
+        with source, target:
+            try:
+                while left > 0 and (data := source.recv(min(left, 1 << 14))):
+                    time.sleep(delay_s if is_answer else 0)
+                    target.sendall(data)
+                    left -= len(data)
+                target.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+    def accept() -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", port))
+            except OSError:
+                return
+            for one, other, is_answer in ((client, server, False), (server, client, True)):
+                threading.Thread(
+                    target=pump, args=(one.dup(), other.dup()), kwargs={"is_answer": is_answer}, daemon=True
+                ).start()
+            client.close()
+            server.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield int(listener.getsockname()[1])
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def kill_and_restart(server: Instance, *options: str) -> None:
+    """Kill a server (SIGKILL), and start it again with its data."""
+    pid = int((server.vendor.root / "run/mysqld" / f"{server.name}.pid").read_text())
+    os.kill(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+        time.sleep(0.02)
+    command = [str(SCRIPT), "restart", server.vendor.kind, server.name, *options]
+    subprocess.run(command, check=True, capture_output=True, timeout=RUN_TIMEOUT_S)
 
 
 def start_replica(replica: Instance, port: int, place: str) -> None:
