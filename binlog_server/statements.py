@@ -3,7 +3,9 @@
     statement := SET assignment ("," assignment)*  |  SET NAMES ...  |  SELECT item ("," item)*  (LIMIT 1)?
                | SHOW (GLOBAL | SESSION)? VARIABLES (LIKE text | WHERE variable_name IN (text*))?
                | SHOW MASTER STATUS  |  SHOW BINARY LOG STATUS  |  SHOW BINARY LOGS  |  SHOW MASTER LOGS
-    item := literal | variable | VERSION() | UNIX_TIMESTAMP() | DATABASE()      (AS name)?
+               | BEGIN | COMMIT | ROLLBACK
+    item := (literal | variable | VERSION() | UNIX_TIMESTAMP() | DATABASE() | function)      (AS name)?
+    function := (GTID_SUBSET | GTID_SUBTRACT) "(" text "," text ")"
 
 Everything else is refused with error 1235 of the server: no statement reads or changes anything. Variables of a session
 that begin with @ are kept: `dump` reads them.
@@ -20,13 +22,18 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from binlog_server.packets import ServerError
+from binlogio.errors import BinlogError
+from binlogio.gtid import GtidSet
 
 if TYPE_CHECKING:
     from binlog_server.packets import PacketStream
 
 _LITERAL: Final = r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*"|-?[0-9]+(?:\.[0-9]+)?"""
 _VARIABLE: Final = r"@@(?:(?:global|session|local)\s*\.\s*)?[a-z_0-9]+|@[a-z_0-9$.]+"
-_FUNCTION: Final = r"(?:version|unix_timestamp|database|connection_id)\s*\(\s*\)"
+_FUNCTION: Final = (
+    r"(?:version|unix_timestamp|database|connection_id)\s*\(\s*\)"
+    rf"|gtid_(?:subtract|subset)\s*\(\s*(?:{_LITERAL})\s*,\s*(?:{_LITERAL})\s*\)"
+)
 _ITEM: Final = re.compile(
     rf"\s*(?P<item>{_LITERAL}|{_VARIABLE}|{_FUNCTION})(?:\s+(?:as\s+)?(?!limit\b)(?P<name>`?\w+`?))?\s*(?P<end>,|limit\s+1\s*$|$)",
     re.IGNORECASE,
@@ -46,6 +53,10 @@ _LOGS: Final = re.compile(r"show\s+(binary|master)\s+logs$", re.IGNORECASE)
 _OF_TRANSACTIONS: Final = re.compile(
     r"(begin|start\s+transaction|commit|rollback|unlock\s+tables)\b[\w\s,]*$", re.IGNORECASE
 )
+_OF_GTIDS: Final[dict[str, Callable[[GtidSet, GtidSet], str]]] = {
+    "gtid_subtract": lambda one, other: str(one.difference(other)).replace("\n", ""),
+    "gtid_subset": lambda one, other: str(int(one.issubset(other))),
+}
 _MOST_VARIABLES: Final = 64
 _MOST_COLUMNS: Final = 250
 _LONGEST: Final = 1 << 16  # characters of a statement
@@ -141,8 +152,18 @@ class Statements:
             "connection_id": lambda: str(self._id),
             "database": lambda: None,
         }
-        answer = functions.get(item.split("(", maxsplit=1)[0].strip().lower(), lambda: item)
+        name, _, arguments = item.partition("(")
+        if (name := name.strip().lower()) in _OF_GTIDS:
+            return _OF_GTIDS[name](*(self._gtids(one[0]) for one in re.finditer(_LITERAL, arguments)))
+        answer = functions.get(name, lambda: item)
         return answer()
+
+    def _gtids(self, literal: str) -> GtidSet:
+        text = self._value(literal) or ""
+        try:
+            return GtidSet.parse(text)
+        except BinlogError as exc:
+            raise ServerError(1772, "HY000", f"Malformed GTID set specification '{text[:80]}'") from exc
 
     def _shown(self, match: re.Match[str]) -> list[list[str]]:
         variables = self._variables()

@@ -144,8 +144,24 @@ def test_statements_of_clients(tmp_path: Path) -> None:
         assert ask.query("SET @x = 7, @y := @@version") == []
         assert ask.query("/* c */ SELECT @x, @y") == [(7, server.logs.version)]
         assert ask.query("SHOW MASTER LOGS")[0][0] == "binlog.000001"
+        uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+        assert ask.query(f"SELECT GTID_SUBTRACT('{uuid}:1-9', '{uuid}:3-5'), GTID_SUBSET('', '{uuid}:1') AS x") == [
+            (f"{uuid}:1-2:6-9", 1)
+        ]
+        assert ask.query("SELECT @@session.character_set_client AS a, @@transaction_isolation AS b")[0][0] == "utf8mb4"
+        assert ask.query("COMMIT") == []
         ask.connection.ping()
-        for text in ("SELECT * FROM mysql.user", "DROP DATABASE shop", "SET GLOBAL x = 1", "SELECT @@nothing", "", ";"):
+        for text in (
+            "SELECT GTID_SUBSET('x', '')",
+            "SHOW DATABASES",
+            "COMMIT; DROP TABLE t",
+            "SELECT * FROM mysql.user",
+            "DROP DATABASE shop",
+            "SET GLOBAL x = 1",
+            "SELECT @@nothing",
+            "",
+            ";",
+        ):
             with pytest.raises(pymysql.err.MySQLError):
                 ask.query(text)
 
