@@ -202,27 +202,30 @@ PAYLOADS: Final = st.one_of(
 )
 
 
+@pytest.fixture(scope="module")
+def hostile_server() -> Iterator[BinlogServer]:
+    """Provide one server for all examples."""
+    with listening() as server:
+        yield server
+
+
 @settings(max_examples=150, deadline=None)
-@given(st.booleans(), st.lists(st.tuples(PAYLOADS, st.sampled_from((0, 0, 0, 1))), max_size=6), st.binary(max_size=8))
-def test_no_packets_stop_the_server(has_login: bool, payloads: list[tuple[bytes, int]], tail: bytes) -> None:
+@given(
+    has_login=st.booleans(),
+    payloads=st.lists(st.tuples(PAYLOADS, st.sampled_from((0, 0, 0, 1))), max_size=6),
+    tail=st.binary(max_size=8),
+)
+def test_no_packets_stop_the_server(
+    hostile_server: BinlogServer, has_login: bool, payloads: list[tuple[bytes, int]], tail: bytes
+) -> None:
     """The next client is served, whatever one before has sent."""
-    server = hostile_server()
-    with connect(server) as one:
+    with connect(hostile_server) as one:
         one.sendall((packet(LOGIN, 1) if has_login else b"") + b"".join(packet(*each) for each in payloads) + tail)
         with suppress(OSError):  # closed by the server
             one.shutdown(socket.SHUT_WR)
         rest_of(one)
 
-    assert is_served(DumpClient(server.port, CHECKSUM))
-
-
-_STACK: Final = ExitStack()
-
-
-def hostile_server(_kept: list[BinlogServer] = []) -> BinlogServer:  # noqa: B006 - one for all examples
-    if not _kept:
-        _kept.append(_STACK.enter_context(listening()))
-    return _kept[0]
+    assert is_served(DumpClient(hostile_server.port, CHECKSUM))
 
 
 def test_large_packet_before_a_login_is_refused() -> None:
