@@ -422,9 +422,6 @@ class _Groups:
         known = self._known
         if isinstance(known, GtidSet) and isinstance(before, GtidSet) and known.issubset(before):
             known = self._known = None
-        logged = self._logs.gtids_in(events.name)
-        if known is not None and logged is not None and known.isdisjoint(logged):
-            known = None  # in this log
         self._stop = self._logs.stop_in(events.name)
         self.is_over = self.is_until_reached or (self._stop is not None and offset >= self._stop)
         first = None if head is None or head.first_gtid is None or not known else parse_gtid(head.first_gtid)

@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -325,15 +324,6 @@ class SourceLogs:
         return now[number][0], FIRST
 
     # ----------------------------------------------------------------------------------------------------- the state
-
-    def gtids_in(self, name: str) -> GtidSet | None:
-        """Return the transactions of a log that another one follows (MySQL); None: the heads do not list them."""
-        for (log, head), (_, following) in pairwise(self._now):
-            if log.name == name and head is not None and following is not None:
-                before, after = head.gtids_before(), following.gtids_before()
-                if isinstance(before, GtidSet) and isinstance(after, GtidSet):
-                    return after.difference(before)
-        return None
 
     def purged(self) -> GtidSet:
         """Return the transactions before the first log (MySQL)."""

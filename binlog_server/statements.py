@@ -166,22 +166,15 @@ class Statements:
             raise ServerError(1772, "HY000", f"Malformed GTID set specification '{text[:80]}'") from exc
 
     def _shown(self, match: re.Match[str]) -> list[list[str]]:
-        variables = self._variables()
         if match["names"] is not None:
-            names = {one.strip().strip("'\"").lower() for one in match["names"].split(",")}
-            return [
-                [name, _text(value)]
-                for name, value in sorted(variables.items(), key=lambda one: one[0])
-                if name in names
-            ]
-        like = (match["like"] or "'%'")[1:-1].lower().replace("\\_", "_")
-        glob = like.replace("[", "[[]").replace("*", "[*]").replace("%", "*")
-        pattern = re.compile(fnmatch.translate(glob).replace("_", "."))
-        return [
-            [name, _text(value)]
-            for name, value in sorted(variables.items(), key=lambda one: one[0])
-            if pattern.match(name)
-        ]
+            wanted: Callable[[str], object] = {
+                one.strip().strip("'\"").lower() for one in match["names"].split(",")
+            }.__contains__
+        else:
+            like = (match["like"] or "'%'")[1:-1].lower().replace("\\_", "_")
+            glob = like.replace("[", "[[]").replace("*", "[*]").replace("%", "*")
+            wanted = re.compile(fnmatch.translate(glob).replace("_", ".")).match
+        return [[name, _text(value)] for name, value in sorted(self._variables().items()) if wanted(name)]
 
 
 def _text(value: str | Callable[[], str]) -> str:

@@ -28,7 +28,7 @@ from binlog_server.server import BinlogServer, ListenOptions
 from binlog_server.source_logs import ServeOptions, SourceLogs
 from binlogio.constants import EventType
 from binlogio.writer import BinlogWriter
-from binlogio_cli.write.script import ScriptClock, ScriptError, ScriptRunner, check_lines, read_lines, variables_of
+from binlogio_cli.write.script import ScriptClock, ScriptRunner, check_lines, read_lines, variables_of
 from binlogio_cli.write.tables import ScriptTables
 
 if TYPE_CHECKING:
@@ -125,50 +125,32 @@ class _Script:
     def __init__(self, script: str | os.PathLike[str], server: str, folder: str) -> None:
         self._folder = Path(folder)
         self._name, text = ("script", script) if isinstance(script, str) else (str(script), Path(script).read_text())
-        lines = self._lines(text)
-        self._variables = variables_of(self._name, lines, {"server_version": server})
+        self._first = read_lines(self._name, io.StringIO(text))
+        self._variables = variables_of(self._name, self._first, {"server_version": server})
         self._clock, self._tables = ScriptClock(), ScriptTables(server)
-        self._clock.start(self._name, lines)
+        self._clock.start(self._name, self._first)
         self._open()
-        self._first = lines
 
     def _open(self) -> None:
-        self.writer = BinlogWriter(self._folder / "binlog", variables=self._variables, clock=self._clock)
-        self.writer.open()
-        self._runner = ScriptRunner(self.writer, self._folder, self._tables, self._clock, lambda _text: None)
+        self._writer = BinlogWriter(self._folder / "binlog", variables=self._variables, clock=self._clock)
+        self._writer.open()
+        self._runner = ScriptRunner(self._writer, self._folder, self._tables, self._clock, lambda _text: None)
 
-    def _lines(self, text: str) -> list[tuple[int, Any]]:
-        return read_lines(self._name, io.StringIO(text))
-
-    def __enter__(self) -> _Script:
-        """Execute the first lines."""
-        try:
-            self._run(self._first)
-        except BaseException:
-            self.writer.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the logs."""
-        self.writer.close()
-
-    def _run(self, lines: list[tuple[int, Any]]) -> None:
+    def run(self, text: str | None = None) -> None:
+        """Execute lines; None: those of the first script."""
+        lines = self._first if text is None else read_lines(self._name, io.StringIO(text))
         for reason in check_lines(self._name, lines):
             raise ValueError(reason)
-        try:
-            self._runner.run(self._name, lines)
-        except ScriptError as exc:
-            raise ValueError(str(exc)) from exc
+        self._runner.run(self._name, lines)
 
-    def run(self, text: str) -> None:
-        """Execute lines."""
-        self._run(self._lines(text))
+    def close(self) -> None:
+        """Close the logs."""
+        self._writer.close()
 
     def fail_over(self) -> None:
         """Close the logs, and let another server continue them."""
-        self.writer.close()
-        number = self.writer.identity.server_id or 0
+        self._writer.close()
+        number = self._writer.identity.server_id or 0
         uuid = None if "MariaDB" in self._variables.server_version else str(uuid4())
         self._variables = replace(self._variables, server_id=number + 1, server_uuid=uuid)
         self._open()
@@ -197,7 +179,9 @@ def mock_source(
         sources = [str(one) for one in logs]
         if script is not None:
             sources = [stack.enter_context(TemporaryDirectory())]
-            made = stack.enter_context(_Script(script, server, sources[0]))
+            made = _Script(script, server, sources[0])
+            stack.callback(made.close)
+            made.run()
         source = MockSource(sources, options or ServeOptions(), made)
         stack.enter_context(source._server)
         stack.callback(source.resume)

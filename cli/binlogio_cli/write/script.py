@@ -89,7 +89,7 @@ _SAVEPOINT: Final = text("The name of the savepoint.")
 _XID: Final = defined("xid")
 
 
-class ScriptError(Exception):
+class ScriptError(ValueError):
     """An invalid line; the message starts with the script and the line number."""
 
     def __init__(self, script: str, line: int, reason: str) -> None:
