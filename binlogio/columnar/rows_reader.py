@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, overload
 
 from binlogio.columnar.parallel.log_cuts import LogCuts
 from binlogio.columnar.parallel.log_parts import LogPartReader, NumberedReader
@@ -29,7 +29,7 @@ from binlogio.options import DEFAULT_LIMITS, Limits
 from binlogio.reader import BinlogReader
 from binlogio.schema.given import load_definitions
 from binlogio.schema.source import DefinitionSource
-from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, check_values
+from binlogio.selection.event_filter import EVERY_EVENT, EventFilter, Range, check_values
 from binlogio.selection.selection import Selection
 from binlogio.selection.table_names import TableNames
 from binlogio.series.continuity import check_series
@@ -357,10 +357,10 @@ class TableBatches:
         Raises:
             BinlogFormatError: neither the given definitions nor the logs define its columns.
         """
-        from binlogio.columnar.record_types import RecordType, RowSelection, with_source_fields  # noqa: PLC0415
+        from binlogio.columnar.record_types import RecordType, with_source_fields  # noqa: PLC0415
 
         if len(self._tables.tables) == 1:
-            selection = replace(RowSelection(wants=self.wants_table, **self._options), statement_changes="skip")
+            selection = self._selection(statement_changes="skip")
             plan = _known_plan(self._tables.tables[0], self._logs, selection, self._keyring)
             if plan is not None:
                 kind = RecordType.of(plan, selection.columns, zero_dates=selection.zero_dates)
@@ -383,11 +383,7 @@ class TableBatches:
         return self._condition
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
-
-        return self._matching(
-            self._batches(RowSelection(wants=self.wants_table, **self._options)), may_lack_columns=False
-        )
+        return self._matching(self._batches(self._selection()), may_lack_columns=False)
 
     def of_logs(
         self,
@@ -403,21 +399,33 @@ class TableBatches:
         Rows of the logs in `skipped` are omitted; such a log is read only if later logs need its DDL for column names.
         The other arguments are as in `RowSelection`.
         """
-        from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
-
         chosen = TableBatches(logs, self._tables, self._options, self._keyring, self._threads)
-        selection = RowSelection(
-            wants=self.wants_table,
-            may_lack_columns=may_lack_columns,
-            note_plan=note_plan,
-            note_statement_change=note_statement_change,
-            **self._options,
+        selection = self._selection(
+            may_lack_columns=may_lack_columns, note_plan=note_plan, note_statement_change=note_statement_change
         )
         if skipped:
             batches = chosen._side_by_side(selection, chosen._logs, {id(log) for log in skipped})
         else:
             batches = chosen._batches(selection)
         return self._matching(batches, may_lack_columns=may_lack_columns)
+
+    def _selection(self, **more: Any) -> RowSelection:
+        from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
+
+        return RowSelection(**{"wants": self.wants_table, **self._options, **more})
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state for another process, which gets its parts of logs by `of_part`."""
+        return {**self.__dict__, "_logs": []}
+
+    def of_part(
+        self, log: LogFile, split: Split | None, within: Range, definitions: DefinitionSource | None
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield batches at the positions `within`, as `read_split`; tables may lack selected columns."""
+        selection = self._selection(may_lack_columns=True)
+        selection = replace(selection, where=replace(self.where, pos=self.where.pos.within(within)))
+        found = read_split(log, split, selection, self._keyring, definitions=definitions)
+        return self._matching(found, may_lack_columns=True)
 
     def _matching(
         self, batches: Iterator[tuple[str, pa.RecordBatch]], *, may_lack_columns: bool
@@ -459,9 +467,7 @@ class TableBatches:
             raise UnsupportedFeature(
                 "a condition on values needs typed images", hint="give table=, or use read_tables()"
             )
-        from binlogio.columnar.record_types import RowSelection  # noqa: PLC0415 - imports pyarrow
-
-        return self._batches(RowSelection(wants=self.wants_table, mixed=True, **self._options))
+        return self._batches(self._selection(mixed=True))
 
     def _batches(self, selection: RowSelection) -> Iterator[tuple[str, pa.RecordBatch]]:
         found = self._at_positions(selection)

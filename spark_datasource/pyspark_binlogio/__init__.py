@@ -2,8 +2,8 @@
 
 Spark finds this package by its prefix `pyspark_` and uses `DefaultSource`. Its search stops at a package with that
 prefix that cannot be imported; `register(spark)` then registers the source. `binlogio_session()` starts a local session
-with suitable settings. `replay` returns the rows of a table at a moment, and `merge_into` keeps a Delta table up to
-date from a stream.
+with suitable settings. `archive_to` writes the changes of all tables to files. `replay` returns the rows of a table at
+a moment, and `merge_into` keeps a Delta table up to date from a stream.
 
 Every session that uses any Python data source imports this package, so it imports nothing itself, and never fails.
 """
@@ -11,13 +11,14 @@ Every session that uses any Python data source imports this package, so it impor
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from binlogio.archive.export import ExportSummary
     from binlogio.replay import UntilLike
     from binlogio.schema import TableDefinition
     from pyspark_binlogio.delta_sink import BatchSink
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BinlogDataSource",
     "DefaultSource",
+    "archive_to",
     "binlogio_session",
     "in_transaction_order",
     "merge_into",
@@ -123,6 +125,46 @@ def replay(
     from pyspark_binlogio.state import replay_changes  # noqa: PLC0415
 
     return replay_changes(spark, changes, table, base, until, key=key, unfollowed=unfollowed, options=options)
+
+
+def archive_to(
+    spark: SparkSession,
+    logs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    *,
+    format: Literal["parquet", "delta", "iceberg"] = "parquet",  # noqa: A002 - Spark's word
+    by: Literal["hour", "day"] | None = None,
+    target_file_size: int | None = None,
+    compression: Literal["zstd", "snappy", "lz4", "gzip", "none"] | None = None,
+    catalog: str | None = None,
+    **options: str,
+) -> ExportSummary:
+    """Write the row changes of all tables to typed files or tables: `archive_to(spark, "/var/lib/mysql", "archive")`.
+
+    The tasks write the files, in the form of `binlogio export`. A call continues the archive where the last one ended,
+    or did not end: each change of a complete transaction is in it once.
+
+    Args:
+        spark: the session.
+        logs: paths of logs, as in `load()`.
+        path: a directory that this process and all tasks share.
+        format: "parquet", "delta" (extra `delta`) or "iceberg" (extra `iceberg`).
+        by: partition by the day or hour (UTC) of the change.
+        target_file_size: begin a new file when one has about this many bytes.
+        compression: of the files; by default "zstd".
+        catalog: for Iceberg, the name of a catalog in pyiceberg's configuration; by default a SQLite catalog in `path`.
+        options: of the source: `tables`, `maxPartitionBytes`, `zeroDates`, `keyring`, `definitionsLocation` ...
+
+    Raises:
+        MissingLogs, ChangedLogs, ExportError, UnsupportedFeature, BinlogError, OSError: as `binlogio.archive.export`.
+        BinlogOptionError: an invalid option.
+    """
+    from pyspark_binlogio.database_archive import archive_logs  # noqa: PLC0415
+
+    return archive_logs(
+        spark, logs, path, options, format=format, partition_by=by, file_bytes=target_file_size,
+        compression=compression, catalog=catalog,
+    )  # fmt: skip
 
 
 def merge_into(

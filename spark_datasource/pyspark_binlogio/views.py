@@ -123,13 +123,14 @@ def row_batches(
     selection = replace(selection, source_columns=source_columns, note_plan=note_plan, refuses_unnamed=False)
     if all_columns or not has_images:
         selection = replace(selection, columns=None if all_columns else ())
-    found = read_split(piece.log, piece.split, selection, request.keyring, definitions=_definitions(piece, request))
+    definitions = definitions_before(piece, request)
+    found = read_split(piece.log, piece.split, selection, request.keyring, definitions=definitions)
     for _, batch in found:
         for start in range(0, batch.num_rows, _SPARK_BATCH_ROWS):
             yield batch.slice(start, _SPARK_BATCH_ROWS)
 
 
-def _definitions(piece: Piece, request: Request) -> DefinitionSource | None:
+def definitions_before(piece: Piece, request: Request) -> DefinitionSource | None:
     """Return the definitions at the beginning of a piece; None if the read does not follow DDL."""
     if request.statements is None:
         return None
@@ -173,7 +174,7 @@ def image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
 
     def changes(piece: Piece) -> Iterator[pa.RecordBatch]:
         wanted = replace(selection, wants=wants, statement_changes="skip")
-        definitions = _definitions(piece, request)
+        definitions = definitions_before(piece, request)
         found = read_split(piece.log, piece.split, wanted, request.keyring, definitions=definitions)
         return (batch for _, batch in found)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 import binlogio
+from binlogio.archive.export.ledger import LEDGER_NAME
 from corpus import SUPPORT
 from growing_logs import CREATE, UUID
 from pyspark_binlogio.java import JavaNotFoundError, require_java
@@ -63,8 +64,10 @@ def started(script: str, *arguments: str, python: str = sys.executable) -> Itera
 def no_longer_needed(checkpoint: Path) -> str | None:
     """Return the log before which a query will read nothing again: its last batch, which may come again, begins there.
 
-    None where it has read none.
+    None where it has read none. The checkpoint of an archive is its ledger.
     """
+    if (checkpoint / LEDGER_NAME).exists():
+        return max(str(one["file"]) for one in json.loads((checkpoint / LEDGER_NAME).read_text())["logs"])
     batches = sorted(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
     if len(batches) < 2:
         return None
@@ -94,6 +97,7 @@ def _python_with_delta() -> str:
     [
         "binlog",
         "parquet",
+        "archive",
         pytest.param("objects", marks=pytest.mark.server),
         pytest.param("delta", marks=pytest.mark.server),
     ],
@@ -101,7 +105,8 @@ def _python_with_delta() -> str:
 def test_killed_driver_writes_each_transaction_once(tmp_path: Path, sink: str) -> None:
     """The source grows, rotates and is purged meanwhile, with and without a driver.
 
-    The sink is a folder of logs of our own, Spark's Parquet files, logs in a bucket, or a table of Delta's connector.
+    The sink is a folder of logs of our own, Spark's Parquet files, the files of `archive_to`, logs in a bucket, or a
+    table of Delta's connector.
     """
     try:
         require_java()
@@ -109,6 +114,7 @@ def test_killed_driver_writes_each_transaction_once(tmp_path: Path, sink: str) -
         pytest.skip(str(exc))
     source, target, checkpoint = (tmp_path / name for name in ("source", "target", "checkpoint"))
     definitions = json.dumps({"shop.t": CREATE})
+    checkpoint = target if sink == "archive" else checkpoint
     python = _python_with_delta() if sink == "delta" else sys.executable
     is_logs = sink in ("binlog", "objects")
     dice = Random(os.environ.get("BINLOGIO_SEED", "0"))

@@ -1,8 +1,8 @@
 """A Spark driver that copies growing logs as a stream and prints the number of each finished batch.
 
 Started by `test_spark_killed.py`: python streaming_driver.py SOURCE TARGET CHECKPOINT DEFINITIONS SINK forever|now.
-SINK is binlog, parquet or delta (through its connector). With `now` and one of the latter two, the last line is a JSON
-array with [gtid, after] of each record, in order.
+SINK is binlog, parquet, delta (through its connector), or archive (calls of `archive_to`). With `now` and one of the
+latter three, the last line is a JSON array with [gtid, after] of each record, in order.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
-from pyspark_binlogio import binlogio_session
+from pyspark.sql.functions import to_json
+
+from pyspark_binlogio import archive_to, binlogio_session
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, has_pyspark
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
 SETTINGS = {
@@ -40,6 +45,13 @@ def main() -> None:
     source, target, checkpoint, definitions, sink, how = sys.argv[1:]
     warnings.simplefilter("ignore")
     spark = binlogio_session("copy", settings=SETTINGS | (DELTA if sink == "delta" else {}))
+    if sink == "archive":
+        for number in count() if how == "forever" else range(1):
+            with suppress(FileNotFoundError):  # of a log that was listed, and purged
+                archive_to(spark, source, target, maxPartitionBytes="80k", schemaFile=definitions)
+            print(number, flush=True)  # noqa: T201 - the parent reads it
+        show(spark.read.parquet(f"{target}/shop.t*.parquet").withColumn("after", to_json("after")))
+        return
     stream = spark.readStream.format("binlog").option("maxPartitionBytes", "80k" if how == "forever" else "16m")
     if has_pyspark(WITH_READ_LIMITS):
         stream = stream.option("maxBytesPerTrigger", "128k" if how == "forever" else "16m")
@@ -53,8 +65,13 @@ def main() -> None:
         while not is_done(writer.start(target)):
             pass
     if sink != "binlog" and how == "now":
-        written = spark.read.format(sink).load(target).orderBy("file", "pos", "row").select("gtid", "after")
-        print(json.dumps([list(row) for row in written.collect()]))  # noqa: T201
+        show(spark.read.format(sink).load(target))
+
+
+def show(records: DataFrame) -> None:
+    """Print [gtid, after] of each record."""
+    written = records.orderBy("file", "pos", "row").select("gtid", "after")
+    print(json.dumps([list(row) for row in written.collect()]))  # noqa: T201
 
 
 def is_done(query: StreamingQuery) -> bool:

@@ -3,13 +3,15 @@
     file := DIR / table [. part] . suffix              Parquet, Arrow, CSV, JSON lines; part: a number from 2
           | DIR / table / part . suffix                Delta
           | DIR / table / data / part . suffix         Iceberg
-          | DIR / table / day=YYYY-MM-DD / part . suffix       partitioned by day (not Iceberg)
+          | DIR / table / day=YYYY-MM-DD [/ hour=HH] / part . suffix       partitioned by day or hour (not Iceberg)
     table := schema . name                             bytes other than letters, digits, _ and - as ~XX
 
-A new part begins where the columns change, and in a continued export. A file is written under a temporary name.
-`TableFiles.finish` returns the new files; `ledger` renames them in one commit. Rows are buffered until a row group is
-full, at most `_BUFFERED_BYTES` for all tables together. Full row groups are encoded by a pool of threads, those of a
-file one after the other.
+A new part begins where the columns change, in a continued export, and where a file has the size that is aimed at. A
+file is written under a temporary name. `TableFiles.finish` returns the new files; `ledger` renames them in one commit.
+Several processes may write files to one directory: `TableFiles.adopt` numbers those of the others.
+
+Rows are buffered until a row group is full, at most `_BUFFERED_BYTES` for all tables together. Full row groups are
+encoded by a pool of threads, those of a file one after the other.
 """
 
 from __future__ import annotations
@@ -19,8 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import date, timedelta
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Final, Protocol
@@ -31,7 +32,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from binlogio.archive.export.texts import flat_columns, json_lines
-from binlogio.archive.export.type_map import ExportFormat, merged_schema, stored_schema
+from binlogio.archive.export.type_map import ExportFormat, has_types, merged_schema, stored_schema
 from binlogio.arrow.conversion import converted_batch
 from binlogio.dotted_names import split_name
 from binlogio.errors import ExportError
@@ -50,15 +51,17 @@ _GROUP_BYTES: Final = 32 << 20
 _GROUP_ROWS: Final = 1 << 20
 _PLAIN_BYTES: Final = frozenset(f"{ascii_letters}{digits}_-".encode())
 _OPEN_FILES: Final = 100
-_SECONDS_PER_DAY: Final = 86_400
-_EPOCH: Final = date(1970, 1, 1)
+_NAMES: Final = {"day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}
 _REPEATED: Final = ("file", "op", "server_id", "gtid", "before_present", "after_present")
 """Columns with few distinct values: only these are dictionary-encoded in Parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A complete file under a temporary name. `path` is the final name, relative to the directory of the export."""
+    """A complete file under a temporary name. `path` is the final name, relative to the directory of the export.
+
+    `day` is the day or hour of a partition: `2026-11-20`, `2026-11-20T13`.
+    """
 
     table: str
     number: int
@@ -107,30 +110,33 @@ class TableFiles:
         form: their format.
         compression: compression of Parquet and Arrow files: "zstd", "snappy", "lz4", "gzip" or "none".
         csv_safe: text in CSV files that a spreadsheet would execute begins with an apostrophe.
-        by_day: a file has the changes of one day, by their timestamp in UTC.
+        by: "day" or "hour": a file has the changes of one, by their timestamp in UTC.
         used: the highest part number that each table already has.
         known_schema: returns the existing columns of a table; its new files then have these and the new columns. By
             default a file has the columns of its rows.
         threads: the number of threads that encode rows; 1 encodes them in the calling thread.
+        file_bytes: a file of about this size is closed, and a new one begins; None: files have any size.
     """
 
     def __init__(
         self,
         folder: Path,
-        form: ExportFormat,
         *,
+        form: ExportFormat,
         compression: str | None = None,
         csv_safe: bool = False,
-        by_day: bool = False,
+        by: str | None = None,
         used: dict[str, int] | None = None,
         known_schema: Callable[[str], pa.Schema | None] | None = None,
         threads: int = 1,
+        file_bytes: int | None = None,
     ) -> None:
         self._folder = folder
         self._form = form
         self._compression = compression
         self._csv_safe = csv_safe
-        self._by_day = by_day
+        self._by = by
+        self._file_bytes = file_bytes
         self._numbers: dict[str, int] = dict(used or {})
         self._parts: dict[tuple[str, str | None], _Part] = {}
         self._known_schema = known_schema
@@ -150,11 +156,32 @@ class TableFiles:
             pyarrow.ArrowInvalid: a value does not fit its column.
             OSError: a file cannot be written.
         """
-        if not self._by_day:
+        if self._by is None:
             self._write(table, None, batch)
             return
-        for day, rows in _days(batch):
+        for day, rows in _days(batch, self._by):
             self._write(table, day, rows)
+
+    def adopt(self, file: NewFile) -> None:
+        """Add a file that another process has written to the directory, as the next part of its table.
+
+        A file whose columns have other types than the table is written again.
+
+        Raises:
+            UnsupportedFeature: the columns cannot be merged with the known ones.
+            pyarrow.ArrowInvalid: a value does not fit its column.
+            OSError: a file cannot be read or written.
+        """
+        key, side = (file.table, file.day), self._folder / file.temporary
+        if has_types(self._schema(file.table, file.schema), file.schema):
+            number = self._numbers[file.table] = self._numbers.get(file.table, 0) + 1
+            self._done.append(replace(file, number=number, path=final_path(self._form, file.table, number, file.day)))
+            return
+        for batch in pq.ParquetFile(side).iter_batches(_GROUP_ROWS // 16):
+            self._write(*key, batch)
+        if key in self._parts:
+            self._close(key)
+        side.unlink()
 
     def finish(self) -> list[NewFile]:
         """Close all files, and return them sorted by table and part number."""
@@ -191,6 +218,8 @@ class TableFiles:
         self._bytes += size
         if part.waiting_bytes >= _GROUP_BYTES or part.waiting_rows >= _GROUP_ROWS:
             self._flush(part)
+            if self._file_bytes is not None and part.sink.tell() >= self._file_bytes:
+                self._close((table, day))
         while self._bytes > _BUFFERED_BYTES:
             self._flush(max(self._parts.values(), key=lambda one: one.waiting_bytes))
 
@@ -281,20 +310,28 @@ class TableFiles:
                 rows=part.rows,
                 schema=part.schema,
                 temporary=Path(part.path).name,
-                path=self._final_path(part),
+                path=final_path(self._form, part.table, part.number, part.day),
             )
         )
         del self._parts[key]  # after it is in the other list: `discard` finds it in one of them
 
-    def _final_path(self, part: _Part) -> str:
-        table, suffix = file_name(part.table), SUFFIXES[self._form]
-        if self._form is ExportFormat.ICEBERG:
-            return f"{table}/data/{part.number:05}.{suffix}"
-        if part.day is not None:
-            return f"{table}/day={part.day}/{part.number:05}.{suffix}"
-        if self._form is ExportFormat.DELTA:
-            return f"{table}/{part.number:05}.{suffix}"
-        return f"{table}.{suffix}" if part.number == 1 else f"{table}.{part.number}.{suffix}"
+
+def final_path(form: ExportFormat, table: str, number: int, day: str | None) -> str:
+    """Return the name of a part of a table, relative to the directory of the export."""
+    name, suffix = file_name(table), SUFFIXES[form]
+    if form is ExportFormat.ICEBERG:
+        return f"{name}/data/{number:05}.{suffix}"
+    if day is not None:
+        folders = "/".join(f"{key}={value}" for key, value in partition_of(day).items())
+        return f"{name}/{folders}/{number:05}.{suffix}"
+    if form is ExportFormat.DELTA:
+        return f"{name}/{number:05}.{suffix}"
+    return f"{name}.{suffix}" if number == 1 else f"{name}.{number}.{suffix}"
+
+
+def partition_of(day: str) -> dict[str, str]:
+    """Return the columns of a partition, and their values: those of `NewFile.day`."""
+    return dict(zip(("day", "hour"), day.split("T"), strict=False))
 
 
 def _write_after(before: Future[None] | None, writer: _FileWriter, batches: list[pa.RecordBatch]) -> None:
@@ -317,13 +354,11 @@ def _located(folder: Path) -> Iterator[None]:
         raise OSError(exc.errno, os.strerror(exc.errno), str(folder)) if exc.errno else exc from exc
 
 
-def _days(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of each day in a batch, by timestamp in UTC."""
-    days = batch.column("timestamp").cast(pa.timestamp("s")).cast(pa.int64())
-    days = pc.divide(days, _SECONDS_PER_DAY)
-    for day in pc.unique(days).to_pylist():
-        name = (_EPOCH + timedelta(days=day)).isoformat()
-        yield name, batch.filter(pc.equal(days, day))
+def _days(batch: pa.RecordBatch, by: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of each day or hour in a batch, by timestamp in UTC."""
+    times = pc.floor_temporal(batch.column("timestamp").cast(pa.timestamp("s")), unit=by)
+    for time in pc.unique(times):
+        yield time.as_py().strftime(_NAMES[by]), batch.filter(pc.equal(times, time))
 
 
 class _FileWriter(Protocol):

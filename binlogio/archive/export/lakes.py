@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from binlogio.archive.export.files import file_name
+from binlogio.archive.export.files import file_name, partition_of
 from binlogio.archive.export.type_map import merged_schema, plain_type
 from binlogio.dotted_names import split_name
 from binlogio.errors import BinlogError, ExportError, MissingPackage
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CATALOG_FILE: Final = "catalog.db"
 _RUN: Final = "binlogio.run"
-_DAY: Final = pa.field("day", pa.date32())
+_DAYS: Final = {"day": pa.field("day", pa.date32()), "hour": pa.field("hour", pa.int32())}
 
 
 class DeltaTables:
@@ -71,14 +71,13 @@ class DeltaTables:
     def _register(self, ledger: ExportLedger, table: str, files: list[dict[str, Any]]) -> None:
         from deltalake.transaction import AddAction  # noqa: PLC0415
 
-        by_day = files[0]["day"] is not None
+        days = [] if files[0]["day"] is None else [_DAYS[one] for one in partition_of(files[0]["day"])]
+        names = [one.name for one in days] or None
         path, found = self._folder / file_name(table), self._open(table)
         schema = _schema_of_files(self._folder, files)
-        whole = pa.schema([*schema, _DAY]) if by_day else schema
+        whole = pa.schema([*schema, *days])
         if found is None:
-            found = self._delta.DeltaTable.create(
-                path, schema=self._delta.Schema.from_arrow(whole), partition_by=[_DAY.name] if by_day else None
-            )
+            found = self._delta.DeltaTable.create(path, schema=self._delta.Schema.from_arrow(whole), partition_by=names)
         elif (found.transaction_version(ledger.id) or 0) >= ledger.run:
             return
         known = pa.schema(found.schema().to_arrow())
@@ -89,7 +88,7 @@ class DeltaTables:
             actions=[self._added(AddAction, path, one) for one in files],
             mode="append",
             schema=found.schema(),
-            partition_by=[_DAY.name] if by_day else None,
+            partition_by=names,
             commit_properties=self._delta.CommitProperties(
                 app_transactions=[self._delta.Transaction(ledger.id, ledger.run)]
             ),
@@ -101,7 +100,7 @@ class DeltaTables:
         return action(
             str(whole.relative_to(path)),
             found.st_size,
-            {} if file["day"] is None else {_DAY.name: file["day"]},
+            {} if file["day"] is None else partition_of(file["day"]),
             int(found.st_mtime * 1000),
             True,  # noqa: FBT003 - data_change
             json.dumps({"numRecords": file["rows"]}),
@@ -174,10 +173,11 @@ class IcebergTables:
             self._catalog.create_namespace_if_not_exists(name[:-1])
             table = self._catalog.create_table(name, schema=schema, location=_place(self._folder / folder))
             if files[0]["day"] is not None:
-                from pyiceberg.transforms import DayTransform  # noqa: PLC0415
+                from pyiceberg.transforms import parse_transform  # noqa: PLC0415
 
+                unit = [*partition_of(files[0]["day"])][-1]
                 with table.update_spec() as update:
-                    update.add_field("timestamp", DayTransform(), "day")
+                    update.add_field("timestamp", parse_transform(unit), unit)
         table = self._catalog.load_table(name)
         if any(one.summary is not None and one.summary.additional_properties.get(_RUN) == run
                for one in table.snapshots()):  # fmt: skip

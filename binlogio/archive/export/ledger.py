@@ -34,8 +34,9 @@ LEDGER_NAME: Final = "binlogio-export.json"
 _VERSION: Final = 2
 _VERSION_1: Final = 1
 _NAME: Final = r"[A-Za-z0-9_~.-]+"
+_DAY: Final = "/day=[0-9-]+(/hour=[0-9]+)?"
 _FILE: Final = re.compile(  # as `files.TableFiles` makes them
-    rf"(?!\.\.?/){_NAME}((/data|/day=[0-9-]+)?/[0-9]+\.parquet|(/day=[0-9-]+/[0-9]+)?\.(parquet|arrow|csv|jsonl))"
+    rf"(?!\.\.?/){_NAME}((/data|{_DAY})?/[0-9]+\.parquet|({_DAY}/[0-9]+)?\.(parquet|arrow|csv|jsonl))"
 )
 _DAMAGED_HINT: Final = "restore the ledger from a copy, or export the logs to a new target"
 
@@ -51,6 +52,21 @@ class HeldFile:
     day: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChange:
+    """A change of the columns of a table, and the position of the first record after it.
+
+    `added` and `dropped` have the types of columns by their names, `changed` the old type and the new one.
+    """
+
+    table: str
+    file: str
+    pos: int
+    added: dict[str, str]
+    dropped: dict[str, str]
+    changed: dict[str, list[str]]
+
+
 @dataclass(slots=True, kw_only=True)
 class ExportLedger:
     """The content of an export, and the options it was made with.
@@ -59,6 +75,7 @@ class ExportLedger:
     that change rows, of a latest state. `run` counts the exports into the
     target. `id` identifies the target in the transaction logs of Delta and Iceberg
     tables. `named` are the tables whose columns have names. `gtids` has the GTIDs of the logs (`ServerGtids`).
+    `columns` has the names and types of the last columns of each table, `schema_changes` the fields of `SchemaChange`.
     """
 
     form: str
@@ -73,6 +90,8 @@ class ExportLedger:
     gtids: list[Any] = field(default_factory=list)
     tables: list[str] | None = None
     cascades: list[Any] = field(default_factory=list)
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    schema_changes: list[dict[str, Any]] = field(default_factory=list)
     version: int = _VERSION
 
     @classmethod
@@ -145,6 +164,21 @@ class ExportLedger:
         for new in logs:
             self.logs = [one for one in self.logs if not one.is_log(new.file, new.identity)] + [new]
 
+    def note_columns(self, table: str, file: str, pos: int, columns: dict[str, str]) -> None:
+        """Note the columns of a table from a position on, which are a change if the table had others."""
+        old, self.columns[table] = self.columns.get(table, columns), columns
+        if old != columns:
+            change = SchemaChange(
+                table=table,
+                file=file,
+                pos=pos,
+                added={name: kind for name, kind in columns.items() if name not in old},
+                dropped={name: kind for name, kind in old.items() if name not in columns},
+                changed={name: [old[name], new] for name, new in columns.items() if old.get(name, new) != new},
+            )
+            if change.added or change.dropped or change.changed:
+                self.schema_changes.append(asdict(change))
+
     def used_numbers(self) -> dict[str, int]:
         """Return the highest part number of each table."""
         found: dict[str, int] = {}
@@ -201,6 +235,10 @@ def _check_fields(ledger: ExportLedger) -> None:
         ValueError, KeyError, TypeError: a field has another one.
     """
     texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named, *(ledger.tables or ())]
+    for columns in ledger.columns.values():
+        texts += [*columns.keys(), *columns.values()]
+    for change in ledger.schema_changes:
+        SchemaChange(**change)
     options: Any = ledger.options
     ServerGtids.from_json(ledger.gtids)
     for one in ledger.cascades:

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,19 +29,21 @@ from binlogio.archive.export.lakes import DeltaTables, IcebergTables
 from binlogio.archive.export.latest import LatestRows, table_marks
 from binlogio.archive.export.ledger import (
     ExportLedger,
+    SchemaChange,
     begin_commit,
     cascade_from_json,
     cascade_to_json,
     complete,
     load_ledger,
 )
+from binlogio.archive.export.parts import PartWriter, SeenColumns, WrittenPart, located, place_of, record_columns
 from binlogio.archive.export.type_map import ExportFormat, check_names
 from binlogio.archive.logged_gtids import ReadGtids, check_gtids, latest_gtids, logged_gtids
 from binlogio.columnar import is_one_piece, last_group_end
 from binlogio.columnar.record_types import name_text
 from binlogio.columnar.rows_reader import read_tables
 from binlogio.columnar.splits.group_scan import check_bounds
-from binlogio.errors import BinlogFormatError, ExportError, Hint, UnsupportedFeature
+from binlogio.errors import BinlogFormatError, ExportError, Hint
 from binlogio.events.format_description import server_version_numbers
 from binlogio.gtid import GtidSet
 from binlogio.implementation import require_kernel
@@ -70,6 +72,7 @@ from binlogio.storage.sources import Source
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+    from binlogio.archive.export.files import NewFile
     from binlogio.columnar.rows_reader import TableBatches, Where
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
@@ -85,7 +88,6 @@ _FILE_NAME: Final = re.compile(
     r"\.(csv|tsv|parquet|arrow|feather|jsonl?|ndjson|db|duckdb|sqlite3?|gz|zst)$", re.IGNORECASE
 )
 _LOGS_CASCADES: Final = (9, 6, 0)
-_LEFT_OUT: Final = ("schema", "table", "last_committed", "sequence_number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,8 @@ class ExportSummary:
     `rows` has the number of rows of each table, `files` the new files, `held` the logs that the target already
     contained completely. `unfinished` has the logs that end in an incomplete event group, with its offset; it is not
     exported. `missing` names missing logs that were ignored. `statement_changes` has the first statement of each log
-    that changes rows as SQL text: the export lacks these rows.
+    that changes rows as SQL text: the export lacks these rows. `schema_changes` are those of tables whose changes the
+    target has.
     """
 
     rows: dict[str, int]
@@ -104,11 +107,16 @@ class ExportSummary:
     unfinished: tuple[tuple[str, int], ...] = ()
     missing: tuple[str, ...] = ()
     statement_changes: tuple[StatementChange, ...] = ()
+    schema_changes: tuple[SchemaChange, ...] = ()
 
     @property
     def row_count(self) -> int:
         """The number of rows of all tables."""
         return sum(self.rows.values())
+
+
+RunParts = Callable[[PartWriter, "list[tuple[LogFile, Range, bool]]"], Iterable[WrittenPart]]
+"""Writes the rows of logs in other processes."""
 
 
 class _Target(Protocol):
@@ -140,7 +148,8 @@ def export(
     latest: bool = False,
     base: str | os.PathLike[str] | None = None,
     key: Collection[str] | None = None,
-    partition_by: Literal["day"] | None = None,
+    partition_by: Literal["day", "hour"] | None = None,
+    file_bytes: int | None = None,
     append: bool = False,
     replace: bool = False,
     compression: Literal["zstd", "snappy", "lz4", "gzip", "none"] | None = None,
@@ -157,6 +166,7 @@ def export(
     ignore_missing_logs: bool = False,
     statement_changes: Literal["error", "skip"] = "error",
     watch: Callable[[str, int], None] | None = None,
+    run_parts: RunParts | None = None,
 ) -> ExportSummary:
     """Write the row changes of logs to files or tables: one or more files, or one table, for each source table.
 
@@ -177,7 +187,8 @@ def export(
         base: for `latest`, the directory of an earlier export with `latest` (Parquet or Arrow), which the logs
             continue: the result also has its rows, with the changes after it.
         key: for `latest`, the primary key columns of tables whose key is not in the log or in `definitions`.
-        partition_by: "day": partition by the day (UTC) of the change.
+        partition_by: "day" or "hour": partition by the day or hour (UTC) of the change.
+        file_bytes: begin a new file when one has about this size.
         append: continue an export: logs, or parts of them, that the target already contains are skipped.
         replace: replace an export.
         compression: compression of Parquet and Arrow files; by default "zstd", for Arrow "lz4".
@@ -197,6 +208,8 @@ def export(
         statement_changes: as in `binlogio.read_tables`; with "skip", the summary names them. Always "error" for
             `latest`.
         watch: called with the name of a log and the offset up to which its rows were read.
+        run_parts: writes the rows of logs, each with the offsets that are wanted (the third value says whether the log
+            cannot be divided), by a writer that other processes can have; yields the results in the order of the logs.
 
     Raises:
         MissingLogs: logs are missing.
@@ -245,7 +258,8 @@ def export(
     }
     settings = _Settings(
         form=form,
-        by_day=partition_by is not None,
+        by=partition_by,
+        file_bytes=file_bytes,
         compression=compression,
         csv_safe=csv_safe,
         catalog=catalog,
@@ -278,20 +292,15 @@ def export(
         if ranges and stop_offset is not None:
             ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
         _check_logs(ranges, in_order=latest)
-        rows, texts = Counter[str](), _StatementChanges(ranges)
-        lacking = set() if columns is None or target.ledger.logs else set(columns)
+        changes_before, texts = len(target.ledger.schema_changes), _StatementChanges(ranges)
         if latest:
             batches = _latest(rows_of, ranges, watch, ring, key, before, target.ledger, verify_checksum=verify_checksum)
         else:
             batches = _records(rows_of, ranges, watch, note_statement_change=texts.note)
-        for table, batch in batches:
-            check_names(table, batch.schema, target.ledger.named)
-            target.write(table, batch)
-            rows[table] += batch.num_rows
-            if lacking:
-                lacking -= {*(batch.schema if latest else batch.schema.field("before").type).names}
-        if rows and lacking:
-            raise ExportError("no table has the column", field="columns", found=", ".join(sorted(lacking)))
+        if run_parts is None:
+            rows = _write(batches, target, set() if columns is None or target.ledger.logs else set(columns))
+        else:
+            rows = _write_parts(run_parts, rows_of, ranges, target)
         if texts.found and statement_changes == "error":
             raise min(texts.found.values(), key=texts.order).error()
         target.ledger.gtids = servers.to_json()
@@ -303,7 +312,66 @@ def export(
         unfinished=tuple((one.log.name, one.end) for one in ranges if one.is_unfinished),
         missing=tuple(missing),
         statement_changes=tuple(sorted(texts.found.values(), key=texts.order)),
+        schema_changes=tuple(SchemaChange(**one) for one in target.ledger.schema_changes[changes_before:]),
     )
+
+
+def _write(batches: Iterable[tuple[str, pa.RecordBatch]], target: _Target, lacking: set[str]) -> Counter[str]:
+    """Write batches, and return the number of rows of each table.
+
+    Raises:
+        ExportError: no table has a column in `lacking`.
+        UnsupportedFeature: a value or a change of columns cannot be stored in the format.
+    """
+    rows, seen = Counter[str](), SeenColumns()
+    for table, batch in batches:
+        if seen.see(table, batch):
+            _note(target.ledger, *seen.found[-1])
+        target.write(table, batch)
+        rows[table] += batch.num_rows
+        if lacking:
+            is_latest = target.ledger.options["latest"]
+            lacking -= {*(batch.schema if is_latest else batch.schema.field("before").type).names}
+    if rows and lacking:
+        raise ExportError("no table has the column", field="columns", found=", ".join(sorted(lacking)))
+    return rows
+
+
+def _write_parts(run_parts: RunParts, rows_of: TableBatches, ranges: list[_LogRange], target: _Target) -> Counter[str]:
+    """Let other processes write the rows, add their files to the target, and return the number of rows of each table.
+
+    Raises:
+        ExportError: the target is not a directory, or other processes do not share it.
+        UnsupportedFeature: as in `_write`.
+    """
+    if not isinstance(target, _Directory):
+        raise ExportError("several processes write to a directory only", hint="choose another format")
+    rows, by_name = Counter[str](), {name_text(one.log.name): one for one in ranges}
+    wanted = [(one.log, one.part, one.is_whole) for one in ranges if not one.is_held]
+    for part in run_parts(target.part_writer(rows_of), wanted) if wanted else ():
+        places: dict[str, tuple[str | None, int | None]] = {}
+        for table, log, pos, schema in part.columns:
+            _note(target.ledger, table, log, pos, schema)
+            places.setdefault(table, (log, pos))
+        for name, last in part.last.items():
+            by_name[name].last = max(by_name[name].last, last)
+        for file in part.files:
+            with located(file.table, *places[file.table]):
+                target.adopt(file)
+            rows[file.table] += file.rows
+    return rows
+
+
+def _note(ledger: ExportLedger, table: str, file: str | None, pos: int | None, schema: pa.Schema) -> None:
+    """Note the columns that a table has from a position on.
+
+    Raises:
+        UnsupportedFeature: they have lost their names.
+    """
+    check_names(table, schema, ledger.named)
+    if file is not None and pos is not None:
+        image = schema.field("before").type
+        ledger.note_columns(table, unescaped_name(file), pos, {one.name: str(one.type) for one in image})
 
 
 def _check_options(settings: _Settings, rows_of: TableBatches, *, has_base: bool) -> None:
@@ -317,12 +385,12 @@ def _check_options(settings: _Settings, rows_of: TableBatches, *, has_base: bool
         raise ExportError("an export is either continued or replaced", hint=Hint.EXPORT_EXISTS)
     if settings.csv_safe and form is not ExportFormat.CSV:
         raise ExportError("text is made safe for spreadsheets in CSV only", found=form.value)
-    has_part = append or settings.by_day or rows_of.where.ops is not None or rows_of.condition is not None
+    has_part = append or settings.by is not None or rows_of.where.ops is not None or rows_of.condition is not None
     if latest and has_part:
         raise ExportError("the latest state is made of all changes of the tables at once", hint=Hint.LATEST_ALONE)
     if has_base and not latest:
         raise ExportError("a base is a part of the latest state", hint="add `--latest`, or latest=True")
-    if settings.by_day and form is ExportFormat.DUCKDB:
+    if settings.by is not None and form is ExportFormat.DUCKDB:
         raise ExportError("a DuckDB file has no partitions", hint="its tables have the column timestamp")
     if append and any(log.stream is not None for log in rows_of.logs):
         raise ExportError("an export is continued with files", found="a stream")
@@ -566,7 +634,7 @@ def _records(
         if watch is not None:
             watch(log_range.log.name, batch.column("pos")[-1].as_py())
         if kept.num_rows:
-            yield table, kept.select([name for name in kept.schema.names if name not in _LEFT_OUT])
+            yield table, record_columns(kept)
 
 
 def _latest(
@@ -612,7 +680,8 @@ class _Settings:
     """Settings of a target; `ledger` is the ledger of a new target."""
 
     form: ExportFormat
-    by_day: bool
+    by: str | None
+    file_bytes: int | None
     compression: str | None
     csv_safe: bool
     catalog: str | None
@@ -682,21 +751,43 @@ class _Directory:
         self._lake = lake
         self._lock = lock
         self._run_before = ledger.run
+        self._settings: dict[str, Any] = {
+            "form": settings.form,
+            "compression": settings.compression,
+            "csv_safe": settings.csv_safe,
+            "by": settings.by,
+            "file_bytes": settings.file_bytes,
+        }
         self._files = TableFiles(
             folder,
-            settings.form,
-            compression=settings.compression,
-            csv_safe=settings.csv_safe,
-            by_day=settings.by_day,
             used=ledger.used_numbers(),
             known_schema=None if lake is None else lake.schema_of,
             threads=settings.threads,
+            **self._settings,
         )
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table."""
-        with _located(table, batch):
+        with located(table, *place_of(batch)):
             self._files.write(table, batch)
+
+    def part_writer(self, rows_of: TableBatches) -> PartWriter:
+        """Return what writes the rows of parts of logs in another process."""
+        tables, lake = {one.table for one in self.ledger.files}, self._lake
+        found = {} if lake is None else {one: schema for one in tables if (schema := lake.schema_of(one)) is not None}
+        schemas = None if lake is None else found
+        folder = self._folder.resolve()
+        return PartWriter(folder=folder, rows_of=rows_of, settings=self._settings, schemas=schemas)
+
+    def adopt(self, file: NewFile) -> None:
+        """Add a file that another process has written."""
+        if not (self._folder / file.temporary).exists():
+            raise ExportError(
+                "a file that another process has written is not there",
+                file=str(self._folder / file.temporary),
+                hint="give a directory that all processes share, under the same name",
+            )
+        self._files.adopt(file)
 
     def finish(self, logs: Iterable[LogProgress]) -> tuple[str, ...]:
         """Commit all rows, and return the new files."""
@@ -710,6 +801,7 @@ class _Directory:
             if begun is not None:
                 complete(begun, self._folder, register)
             raise
+        self._remove_sides()
         self._close()
         return tuple(one.path for one in files)
 
@@ -717,7 +809,13 @@ class _Directory:
         """Discard all rows. A commit that has begun remains; the next export completes it."""
         if self._begun() is None:
             self._files.discard()
+            self._remove_sides()
         self._close()
+
+    def _remove_sides(self) -> None:
+        """Remove what other processes have written, and is not committed: such as a part that was written twice."""
+        for path in filter(is_side, self._folder.iterdir()):
+            remove_side(path)
 
     def _begun(self) -> ExportLedger | None:
         """Return the stored ledger if it has the commit of this target; None before that."""
@@ -792,7 +890,7 @@ class _DuckdbTarget:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table."""
-        with _located(table, batch):
+        with located(table, *place_of(batch)):
             self._file.write(table, batch)
 
     def finish(self, logs: Iterable[LogProgress]) -> tuple[str, ...]:
@@ -826,30 +924,3 @@ def _open_duckdb(path: Path, settings: _Settings) -> _DuckdbTarget:
             old.discard()
         raise
     return _DuckdbTarget(file, ledger, path)
-
-
-@contextmanager
-def _located(table: str, batch: pa.RecordBatch) -> Iterator[None]:
-    """Add the table, and the position of the batch's first row, to errors about rows that the target cannot store.
-
-    Raises:
-        UnsupportedFeature: a value or a change of columns cannot be stored.
-    """
-    file, offset = None, None
-    if "after_present" in batch.schema.names:  # rows of the latest state have no position
-        file, offset = unescaped_name(batch.column("file")[0].as_py()), batch.column("pos")[0].as_py()
-    try:
-        yield
-    except UnsupportedFeature as exc:
-        exc.field = table if exc.field is None else f"{table}, {exc.field}"
-        exc.locate(file=file, offset=offset)
-        raise
-    except pa.ArrowInvalid as exc:
-        raise UnsupportedFeature(
-            "a value does not fit the type that the column has in the target",
-            file=file,
-            offset=offset,
-            field=table,
-            found=str(exc).splitlines()[0],
-            hint="an ALTER TABLE has changed the column: export the rows after it to another target",
-        ) from exc

@@ -127,6 +127,12 @@ def merged_type(known: pa.DataType, new: pa.DataType) -> pa.DataType:
     )
 
 
+def has_types(whole: pa.Schema | pa.StructType, part: pa.Schema | pa.StructType) -> bool:
+    """Return whether the columns in `part`, and the fields of its structs, have the same types in `whole`."""
+    pairs = [(whole.field(one.name).type, one.type) for one in part]
+    return all(has_types(*pair) if all(map(pa.types.is_struct, pair)) else pair[0] == pair[1] for pair in pairs)
+
+
 def merged_schema(first: pa.Schema, *others: pa.Schema) -> pa.Schema:
     """Return the columns of several schemas, merged by name; those of the first come first.
 

@@ -109,7 +109,9 @@ def _source_columns(_ctx: click.Context, _param: click.Parameter, value: str) ->
     "--key", metavar="NAMES", help="For --latest: the primary key, if neither log nor --table-definitions have it."
 )
 @click.option(
-    "--partition-by", type=click.Choice(["day"]), help="Write a directory or partition for each day (UTC) of changes."
+    "--partition-by",
+    type=click.Choice(["day", "hour"]),
+    help="Write a directory or partition for each day or hour (UTC) of changes.",
 )
 @click.option("--append", is_flag=True, help="Continue an export: skip the changes that it already has.")
 @click.option("--force", is_flag=True, help="Replace an export, except tables of Delta and Iceberg.")

@@ -1,0 +1,162 @@
+"""The row changes of all tables in logs, as files that the tasks of Spark write: `archive_to`.
+
+    driver   `binlogio.archive.export`: compares the logs with the ledger of the target, plans parts, commits the files
+    tasks    parts of logs -> files with temporary names in the directory of the target -> their names
+
+No row passes through Java. Types, names, checks and the ledger are those of `binlogio export`; this module distributes
+its parts. A task that is repeated, or runs twice, writes files of other names; the driver commits those of one result,
+and removes the others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from binlogio.archive.export import export
+from binlogio.columnar import write_catalogue
+from binlogio.errors import BinlogError
+from binlogio.selection.event_filter import Range
+from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions, options_of, parse_options
+from pyspark_binlogio.pyspark_api import is_connect
+from pyspark_binlogio.scan import LogPartition, Piece, option_hints, partitions, request_of, statements_of
+from pyspark_binlogio.views import definitions_before
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from binlogio.archive.export import ExportSummary
+    from binlogio.archive.export.parts import LogPart, PartWriter, WrittenPart
+    from binlogio.storage import LogFile
+    from pyspark_binlogio.scan import Request
+
+    LogRange = tuple[LogFile, Range, bool]
+
+CATALOGUE: Final = "binlogio-definitions.json"
+"""The file in the directory of an archive with the DDL of its logs, if their rows have no names of columns."""
+FORMATS: Final = ("parquet", "delta", "iceberg")
+_OPTIONS: Final = (
+    "databaseCharset", "definitionsLocation", "followDdl", "ignoreMissingLogs", "keyring", "maxPartitionBytes",
+    "schemaFile", "sourceColumns", "tables", "trustDdl", "verifyChecksum", "zeroDates",
+)  # fmt: skip
+_LARGEST_TASK: Final = 1 << 30  # bytes of logs
+_TASKS_PER_CORE: Final = 4
+
+
+@option_hints()
+def archive_logs(
+    spark: SparkSession,
+    logs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    given: Mapping[str, str],
+    **settings: Any,
+) -> ExportSummary:
+    """Archive logs: arguments and errors are those of `pyspark_binlogio.archive_to`, `settings` those of `export`."""
+    if settings["format"] not in FORMATS:
+        raise BinlogOptionError(
+            f"binlog: archive_to: expected format {', '.join(FORMATS)}, found {settings['format']!r}"
+        )
+    paths = [logs] if isinstance(logs, (str, os.PathLike)) else logs
+    parsed = parse_options({**given, "paths": json.dumps([os.fspath(one) for one in paths])})
+    if others := parsed.keys() - {*_OPTIONS, "paths"}:
+        raise BinlogOptionError(
+            f"binlog: archive_to: option {min(others)} does not apply; expected {', '.join(_OPTIONS)}"
+        )
+    options = options_of(BinlogReadOptions, parsed)
+    stored = Path(path) / CATALOGUE
+    if options.definitions_location is None and options.follow_ddl != "false" and stored.exists():
+        options = replace(options, definitions_location=str(stored))
+    request = request_of(options)
+
+    def run(writer: PartWriter, wanted: Sequence[LogRange]) -> Iterator[WrittenPart]:
+        nonlocal request
+        request = replace(request, statements=statements_of(options, request.keyring, last=wanted[-1][0]))
+        size = options.max_partition_bytes if "maxPartitionBytes" in parsed else _task_bytes(spark, wanted)
+        return _written(spark, writer, request, list(written_parts(wanted, size)))
+
+    summary = export(
+        options.paths,
+        path,
+        tables=options.tables or None,
+        append=True,
+        source_columns={"commit_timestamp", *options.source_columns},
+        verify_checksum=options.verify_checksum,
+        keyring=request.keyring,
+        definitions=request.definitions,
+        ignore_missing_logs=options.ignore_missing_logs,
+        run_parts=run,
+        **{**settings, "zero_dates": options.zero_dates},
+    )
+    if request.statements is not None and options.definitions_location is None:
+        write_catalogue(str(stored), request.statements)
+    return summary
+
+
+def _task_bytes(spark: SparkSession, logs: Iterable[LogRange]) -> int:
+    """Return how many bytes of logs a task reads: few tasks write few files, which are large."""
+    smallest = BinlogReadOptions().max_partition_bytes
+    if is_connect(spark):
+        return smallest
+    wanted = sum(min(within.end, log.size or 0) - within.start for log, within, _ in logs)
+    tasks = _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    return max(smallest, min(_LARGEST_TASK, wanted // tasks))
+
+
+def written_parts(logs: Iterable[LogRange], max_bytes: int) -> Iterator[tuple[Piece, ...]]:
+    """Yield the parts of tasks, in the order of the logs; a log that cannot be divided is one part."""
+    pieces: list[Piece] = []
+    for log, within, is_whole in logs:
+        if not is_whole:
+            grown = replace(log, size=max(log.size or 0, within.end))  # since it was listed
+            pieces.append(Piece(grown, None, within))
+            continue
+        yield from _packed(pieces, max_bytes)
+        yield (Piece(log, None, within),)
+        pieces = []
+    yield from _packed(pieces, max_bytes)
+
+
+def _packed(pieces: Sequence[Piece], max_bytes: int) -> Iterator[tuple[Piece, ...]]:
+    return (one.pieces for one in partitions(pieces, max_bytes) if isinstance(one, LogPartition))
+
+
+def _written(
+    spark: SparkSession, writer: PartWriter, request: Request, parts: list[tuple[Piece, ...]]
+) -> Iterator[WrittenPart]:
+    """Let tasks write the parts, and yield the results in order.
+
+    Raises:
+        BinlogError: as in `PartWriter.write`.
+        PythonException: a task failed for another reason, as often as Spark repeats it.
+    """
+    work = partial(_written_by_task, writer, request, parts)
+    rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, "part bigint, written binary").collect()
+    for _, written in sorted((row["part"], row["written"]) for row in rows):
+        found: WrittenPart | BinlogError = pickle.loads(written)  # noqa: S301 - pickled by our own tasks
+        if isinstance(found, BinlogError):
+            raise found
+        yield found
+
+
+def _written_by_task(
+    writer: PartWriter, request: Request, parts: list[tuple[Piece, ...]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield what was written of the parts with the numbers in `batches`, or the error about the logs."""
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        try:
+            written: WrittenPart | BinlogError = writer.write(_log_part(piece, request) for piece in parts[number])
+        except BinlogError as exc:  # Spark would repeat the task, with the same result
+            written = exc
+        yield pa.RecordBatch.from_pydict({"part": [number], "written": [pickle.dumps(written)]})
+
+
+def _log_part(piece: Piece, request: Request) -> LogPart:
+    return piece.log, piece.split, piece.within or Range(), definitions_before(piece, request)
