@@ -2,8 +2,8 @@
 
 Spark finds this package by its prefix `pyspark_` and uses `DefaultSource`. Its search stops at a package with that
 prefix that cannot be imported; `register(spark)` then registers the source. `binlogio_session()` starts a local session
-with suitable settings. `archive_to` writes the changes of all tables to files. `replay` returns the rows of a table at
-a moment, and `merge_into` keeps a Delta table up to date from a stream.
+with suitable settings. `archive_to` writes the changes of all tables to files, `sync_to` keeps their rows in a lake.
+`replay` returns the rows of a table at a moment, and `merge_into` keeps a Delta table up to date from a stream.
 
 Every session that uses any Python data source imports this package, so it imports nothing itself, and never fails.
 """
@@ -34,6 +34,7 @@ __all__ = [
     "merge_into",
     "register",
     "replay",
+    "sync_to",
 ]
 
 
@@ -165,6 +166,42 @@ def archive_to(
         spark, logs, path, options, format=format, partition_by=by, file_bytes=target_file_size,
         compression=compression, catalog=catalog,
     )  # fmt: skip
+
+
+def sync_to(
+    spark: SparkSession,
+    logs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    *,
+    format: Literal["delta", "iceberg"] = "delta",  # noqa: A002 - Spark's word
+    base: str | os.PathLike[str] | None = None,
+    key: Sequence[str] | None = None,
+    catalog: str | None = None,
+    **options: str,
+) -> ExportSummary:
+    """Keep the rows of all tables in Delta or Iceberg tables: a call merges the changes since the last one, once.
+
+    As `binlogio export --latest --append`: what the rows of a table do not determine is refused, with its position. The
+    changes of a call are folded by key on the driver, in bounded memory.
+
+    Args:
+        spark: the session.
+        logs: paths of logs, as in `load()`.
+        path: a local or shared directory; with an export of that form, which is continued.
+        format: "delta" (extra `delta`) or "iceberg" (extra `iceberg`).
+        base: for the first call, an export with `--latest` (Parquet or Arrow), such as that of a dump. The logs must
+            continue it; without a base the tables have the rows that the logs change.
+        key: the primary key of tables whose key is not in the logs.
+        catalog: as in `archive_to`.
+        options: of the source: `tables`, `zeroDates`, `keyring`, `schemaFile` ...
+
+    Raises:
+        MissingLogs, ChangedLogs, ExportError, UnsupportedFeature, BinlogError, OSError: as `binlogio.archive.export`.
+        BinlogOptionError: an invalid option.
+    """
+    from pyspark_binlogio.database_archive import sync_tables  # noqa: PLC0415
+
+    return sync_tables(spark, logs, path, options, format=format, base=base, key=key, catalog=catalog)
 
 
 def merge_into(

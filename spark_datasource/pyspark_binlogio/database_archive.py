@@ -1,4 +1,4 @@
-"""The row changes of all tables in logs, as files that the tasks of Spark write: `archive_to`.
+"""All tables of logs in files or in a lake: their changes (`archive_to`), or their rows (`sync_to`).
 
     driver   `binlogio.archive.export`: compares the logs with the ledger of the target, plans parts, commits the files
     tasks    parts of logs -> files with temporary names in the directory of the target -> their names
@@ -6,6 +6,9 @@
 No row passes through Java. Types, names, checks and the ledger are those of `binlogio export`; this module distributes
 its parts. A task that is repeated, or runs twice, writes files of other names; the driver commits those of one result,
 and removes the others.
+
+`sync_to` keeps the latest state in tables of a lake, by `binlogio.archive.export` on the driver: it folds the changes
+by key, and merges what has changed.
 """
 
 from __future__ import annotations
@@ -21,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from binlogio.archive.export import export
+from binlogio.archive.export import LEDGER_NAME, export
 from binlogio.columnar import write_catalogue
 from binlogio.errors import BinlogError
 from binlogio.selection.event_filter import Range
-from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions, options_of, parse_options
+from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions, nearest
 from pyspark_binlogio.pyspark_api import is_connect
 from pyspark_binlogio.scan import LogPartition, Piece, option_hints, partitions, request_of, statements_of
 from pyspark_binlogio.views import definitions_before
@@ -47,6 +50,10 @@ _OPTIONS: Final = (
     "databaseCharset", "definitionsLocation", "followDdl", "ignoreMissingLogs", "keyring", "maxPartitionBytes",
     "schemaFile", "sourceColumns", "tables", "trustDdl", "verifyChecksum", "zeroDates",
 )  # fmt: skip
+_SYNC_OPTIONS: Final = tuple(
+    name for name in _OPTIONS if name not in ("definitionsLocation", "followDdl", "maxPartitionBytes", "sourceColumns")
+)
+Logs = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _LARGEST_TASK: Final = 1 << 30  # bytes of logs
 _TASKS_PER_CORE: Final = 4
 
@@ -54,23 +61,14 @@ _TASKS_PER_CORE: Final = 4
 @option_hints()
 def archive_logs(
     spark: SparkSession,
-    logs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    logs: Logs,
     path: str | os.PathLike[str],
     given: Mapping[str, str],
     **settings: Any,
 ) -> ExportSummary:
     """Archive logs: arguments and errors are those of `pyspark_binlogio.archive_to`, `settings` those of `export`."""
-    if settings["format"] not in FORMATS:
-        raise BinlogOptionError(
-            f"binlog: archive_to: expected format {', '.join(FORMATS)}, found {settings['format']!r}"
-        )
-    paths = [logs] if isinstance(logs, (str, os.PathLike)) else logs
-    parsed = parse_options({**given, "paths": json.dumps([os.fspath(one) for one in paths])})
-    if others := parsed.keys() - {*_OPTIONS, "paths"}:
-        raise BinlogOptionError(
-            f"binlog: archive_to: option {min(others)} does not apply; expected {', '.join(_OPTIONS)}"
-        )
-    options = options_of(BinlogReadOptions, parsed)
+    _check("archive_to", given, _OPTIONS, settings["format"], FORMATS)
+    options = _options_of(logs, given)
     stored = Path(path) / CATALOGUE
     if options.definitions_location is None and options.follow_ddl != "false" and stored.exists():
         options = replace(options, definitions_location=str(stored))
@@ -79,25 +77,65 @@ def archive_logs(
     def run(writer: PartWriter, wanted: Sequence[LogRange]) -> Iterator[WrittenPart]:
         nonlocal request
         request = replace(request, statements=statements_of(options, request.keyring, last=wanted[-1][0]))
-        size = options.max_partition_bytes if "maxPartitionBytes" in parsed else _task_bytes(spark, wanted)
+        is_given = "maxpartitionbytes" in map(str.lower, given)
+        size = options.max_partition_bytes if is_given else _task_bytes(spark, wanted)
         return _written(spark, writer, request, list(written_parts(wanted, size)))
 
-    summary = export(
+    sources = {"commit_timestamp", *options.source_columns}
+    summary = _exported(options, request, path, source_columns=sources, run_parts=run, **settings)
+    if request.statements is not None and options.definitions_location is None:
+        write_catalogue(str(stored), request.statements)
+    return summary
+
+
+@option_hints()
+def sync_tables(
+    spark: SparkSession, logs: Logs, path: str | os.PathLike[str], given: Mapping[str, str], **settings: Any
+) -> ExportSummary:
+    """Merge changes: arguments and errors are those of `pyspark_binlogio.sync_to`, `settings` those of `export`."""
+    _check("sync_to", given, _SYNC_OPTIONS, settings["format"], FORMATS[1:])
+    options = _options_of(logs, given)
+    if (Path(path) / LEDGER_NAME).exists():
+        settings["base"] = None
+    threads = os.cpu_count() or 1 if is_connect(spark) else spark.sparkContext.defaultParallelism
+    return _exported(options, request_of(options), path, latest=True, threads=threads, **settings)
+
+
+def _check(name: str, given: Iterable[str], known: Sequence[str], form: str, forms: Sequence[str]) -> None:
+    """Refuse other formats, and options that do not apply.
+
+    Raises:
+        BinlogOptionError: there is one.
+    """
+    if form not in forms:
+        raise BinlogOptionError(f"binlog: {name}: expected format {', '.join(forms)}, found {form!r}")
+    for option in given:
+        if option.lower() not in map(str.lower, known):
+            near = nearest(option, tuple(known))
+            raise BinlogOptionError(
+                f"binlog: {name}: option {option} does not apply; did you mean {near}? Options: {', '.join(known)}"
+            )
+
+
+def _options_of(logs: Logs, given: Mapping[str, str]) -> BinlogReadOptions:
+    paths = [logs] if isinstance(logs, (str, os.PathLike)) else logs
+    return BinlogReadOptions.parse({**given, "paths": json.dumps([os.fspath(one) for one in paths])})
+
+
+def _exported(
+    options: BinlogReadOptions, request: Request, path: str | os.PathLike[str], **settings: Any
+) -> ExportSummary:
+    return export(
         options.paths,
         path,
         tables=options.tables or None,
         append=True,
-        source_columns={"commit_timestamp", *options.source_columns},
         verify_checksum=options.verify_checksum,
         keyring=request.keyring,
         definitions=request.definitions,
         ignore_missing_logs=options.ignore_missing_logs,
-        run_parts=run,
         **{**settings, "zero_dates": options.zero_dates},
     )
-    if request.statements is not None and options.definitions_location is None:
-        write_catalogue(str(stored), request.statements)
-    return summary
 
 
 def _task_bytes(spark: SparkSession, logs: Iterable[LogRange]) -> int:

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import DayTimeIntervalType
 
+from binlogio.archive.export import merge_into_delta
 from binlogio.replay import Until
 from binlogio.schema import TableDefinition
 from pyspark_binlogio.options import BinlogOptionError
 from pyspark_binlogio.pyspark_api import is_connect
-from pyspark_binlogio.spark_types import quoted
 from pyspark_binlogio.state import DELETED, changed_rows, frame_stage, touched_keys
 
 try:
@@ -89,21 +89,7 @@ def _write(
         rows = changed.filter(pc.invert(changed.column(DELETED))).drop_columns([DELETED])
         write_deltalake(path, rows, mode="error", commit_properties=commit)
         return
-    values = {quoted(name): f"source.{quoted(name)}" for name in changed.column_names if name != DELETED}
-    (
-        table.merge(
-            changed,
-            " AND ".join(f"target.{quoted(name)} = source.{quoted(name)}" for name in key),
-            source_alias="source",
-            target_alias="target",
-            merge_schema=True,
-            commit_properties=commit,
-        )
-        .when_matched_delete(f"source.{DELETED}")
-        .when_matched_update(values)
-        .when_not_matched_insert(values, f"NOT source.{DELETED}")
-        .execute()
-    )
+    merge_into_delta(table, changed, key, DELETED, commit)
 
 
 def _earlier_rows(spark: SparkSession, table: DeltaTable, stage: Stage) -> DataFrame:

@@ -23,8 +23,8 @@ from binlogio.format import Split
 from binlogio.selection.event_filter import Range
 from binlogio.storage import LogFile
 from binlogio.storage.new_file import is_side
-from delta_tables import delta_table
-from pyspark_binlogio import archive_to
+from lake_tables import lake_table
+from pyspark_binlogio import archive_to, sync_to
 from pyspark_binlogio.database_archive import written_parts
 from pyspark_binlogio.options import BinlogOptionError
 
@@ -87,10 +87,8 @@ def rows_of(folder: Path, form: str, table: str) -> list[str]:
     if form == "parquet":
         place = folder / table if (folder / table).is_dir() else folder
         found = [row for path in place.rglob("*.parquet") if table in str(path) for row in rows(pq.read_table(path))]
-    elif form == "delta":
-        found = rows(delta_table(folder / table))
     else:
-        found = rows(iceberg_table(folder, table))
+        found = rows(lake_table(folder, form, table))
     return [
         json.dumps(row, default=str, sort_keys=True)
         for row in sorted(found, key=lambda one: (one["file"], one["pos"], one["row"]))
@@ -105,16 +103,6 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
 
 def _without_nulls(value: Any) -> Any:
     return {k: _without_nulls(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
-
-
-def iceberg_table(folder: Path, table: str) -> pa.Table:
-    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - not every test needs it
-
-    catalog = load_catalog("binlogio", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
-    try:
-        return catalog.load_table(tuple(table.split(".", 1))).scan().to_arrow()
-    finally:
-        catalog.engine.dispose()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -268,14 +256,37 @@ class Killer:
             time.sleep(0.001)
 
 
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_rows_are_kept_from_a_base_on(spark: SparkSession, tmp_path: Path, form: Literal["delta", "iceberg"]) -> None:
+    """A base is needed for the first call only, and may be given to all of them."""
+    logs, base, to = logs_in(tmp_path, NARROW), tmp_path / "base", tmp_path / "to"
+    export(logs / "binlog.000001", base, latest=True)
+
+    for first in (1000, 2000):
+        sync_to(spark, logs, to, format=form, base=base)
+        write(logs, NARROW, first=first)
+    summary = sync_to(spark, logs, to, format=form, base=base)
+    export(logs, tmp_path / "one", latest=True)
+
+    assert summary.rows == {"shop.orders": MANY, "shop.`a.b/c`": MANY}
+    for table in ("shop.orders", "shop.a~2Eb~2Fc"):
+        expected = pq.read_table(tmp_path / "one" / f"{table}.parquet").sort_by("id").to_pylist()
+        name = table.replace("~2E", ".").replace("~2F", "/") if form == "iceberg" else table
+        assert lake_table(to, form, name).sort_by("id").to_pylist() == expected
+
+
 def test_mistakes_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     """Options of other reads, formats without tables of types, and an archive that was made otherwise."""
     logs, to = logs_in(tmp_path, NARROW), tmp_path / "to"
     archive_to(spark, logs, to)
 
-    with pytest.raises(BinlogOptionError, match="option startingPosition does not apply; expected databaseCharset,"):
+    with pytest.raises(BinlogOptionError, match="option startingPosition does not apply; did you mean"):
         archive_to(spark, logs, to, startingPosition="binlog.000001:4")
     with pytest.raises(BinlogOptionError, match="expected format parquet, delta, iceberg, found 'csv'"):
         archive_to(spark, logs, to, format="csv")  # type: ignore[arg-type]
+    with pytest.raises(BinlogOptionError, match="sync_to: expected format delta, iceberg, found 'parquet'"):
+        sync_to(spark, logs, to, format="parquet")  # type: ignore[arg-type]
+    with pytest.raises(BinlogOptionError, match="option followDdl does not apply"):
+        sync_to(spark, logs, to, followDdl="false")
     with pytest.raises(ExportError, match="was made with another option"):
         archive_to(spark, logs, to, by="day")

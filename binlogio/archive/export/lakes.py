@@ -1,4 +1,4 @@
-"""Delta and Iceberg tables of an export: registers Parquet files that are already written.
+"""Delta and Iceberg tables of an export: registers Parquet files that are already written, or merges their rows.
 
     Delta      DIR/<table>/          one commit per run, with an application transaction (ledger id, run)
     Iceberg    DIR/<table>/data/     one snapshot per run, with the property binlogio.run; SQLite catalog DIR/catalog.db
@@ -9,12 +9,14 @@ A run that was registered before its process ended is recognised by its number, 
 from __future__ import annotations
 
 import json
+import warnings
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from binlogio.archive.export.files import file_name, partition_of
@@ -24,14 +26,17 @@ from binlogio.errors import BinlogError, ExportError, MissingPackage
 from binlogio.storage.new_file import settle, sync_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyiceberg.catalog import Catalog
 
     from binlogio.archive.export.ledger import ExportLedger
 
 CATALOG_FILE: Final = "catalog.db"
+DELETED: Final = "binlogio deleted"
+"""The column of merged files that is true for a deleted key, and false for a row."""
 _RUN: Final = "binlogio.run"
+_NUMBER: Final = "binlogio number"
 _DAYS: Final = {"day": pa.field("day", pa.date32()), "hour": pa.field("hour", pa.int32())}
 
 
@@ -61,6 +66,17 @@ class DeltaTables:
             with settled(self._folder / file_name(table) / "_delta_log"):
                 self._register(ledger, table, list(group))
 
+    def rows_of(self, table: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a table.
+
+        By a query of deltalake: use of its pyarrow dataset can abort Python at its end (SIGABRT).
+        """
+        found, schema = self._open(table), self.schema_of(table)
+        if found is not None:
+            query = self._delta.QueryBuilder().register("held", found).execute("SELECT * FROM held")
+            for batch in pa.RecordBatchReader.from_stream(query):
+                yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
+
     def close(self) -> None:
         """Do nothing: no resource is open between calls."""
 
@@ -71,6 +87,9 @@ class DeltaTables:
     def _register(self, ledger: ExportLedger, table: str, files: list[dict[str, Any]]) -> None:
         from deltalake.transaction import AddAction  # noqa: PLC0415
 
+        if files[0].get("merge") is not None:
+            self._merge(ledger, table, files)
+            return
         days = [] if files[0]["day"] is None else [_DAYS[one] for one in partition_of(files[0]["day"])]
         names = [one.name for one in days] or None
         path, found = self._folder / file_name(table), self._open(table)
@@ -89,10 +108,22 @@ class DeltaTables:
             mode="append",
             schema=found.schema(),
             partition_by=names,
-            commit_properties=self._delta.CommitProperties(
-                app_transactions=[self._delta.Transaction(ledger.id, ledger.run)]
-            ),
+            commit_properties=self._commit_of(ledger),
         )
+
+    def _merge(self, ledger: ExportLedger, table: str, files: list[dict[str, Any]]) -> None:
+        path, found, merge = self._folder / file_name(table), self._open(table), files[0]["merge"]
+        if found is not None and (found.transaction_version(ledger.id) or 0) >= ledger.run:
+            return
+        changed = _merged_rows(self._folder, files)
+        if found is None or merge["clears"]:
+            rows = changed.filter(pc.invert(changed.column(DELETED))).drop_columns([DELETED])
+            self._delta.write_deltalake(path, rows, mode="overwrite", commit_properties=self._commit_of(ledger))
+        else:
+            merge_into_delta(found, changed, merge["key"], DELETED, self._commit_of(ledger))
+
+    def _commit_of(self, ledger: ExportLedger) -> Any:
+        return self._delta.CommitProperties(app_transactions=[self._delta.Transaction(ledger.id, ledger.run)])
 
     def _added(self, action: Any, path: Path, file: dict[str, Any]) -> Any:
         whole = self._folder / file["path"]
@@ -151,6 +182,12 @@ class IcebergTables:
         if self._name is None:
             settle(self._file)
 
+    def rows_of(self, table: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a table."""
+        schema = self.schema_of(table)
+        for batch in self._catalog.load_table(split_name(table)).scan().to_arrow_batch_reader() if schema else ():
+            yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
+
     def close(self) -> None:
         """Close the catalog."""
         engine = getattr(self._loaded, "engine", None)
@@ -168,7 +205,9 @@ class IcebergTables:
 
     def _register(self, ledger: ExportLedger, name: tuple[str, ...], folder: str, files: list[dict[str, Any]]) -> None:
         schema = _schema_of_files(self._folder, files)
-        run = f"{ledger.id}:{ledger.run}"
+        merge, run = files[0].get("merge"), f"{ledger.id}:{ledger.run}"
+        if merge is not None:
+            schema = schema.remove(schema.get_field_index(DELETED))
         if not self._catalog.table_exists(name):
             self._catalog.create_namespace_if_not_exists(name[:-1])
             table = self._catalog.create_table(name, schema=schema, location=_place(self._folder / folder))
@@ -182,11 +221,80 @@ class IcebergTables:
         if any(one.summary is not None and one.summary.additional_properties.get(_RUN) == run
                for one in table.snapshots()):  # fmt: skip
             return
+        if merge is not None:
+            _merge_into_iceberg(table, _merged_rows(self._folder, files), merge, {_RUN: run})
+            return
         if set(leaves(schema)) - set(leaves(_plain(table.schema().as_arrow()))):
             with table.transaction() as transaction, transaction.update_schema() as update:
                 update.union_by_name(schema)
             table = self._catalog.load_table(name)
         table.add_files([_place(self._folder / one["path"]) for one in files], snapshot_properties={_RUN: run})
+
+
+def merge_into_delta(table: Any, changed: pa.Table, key: Sequence[str], deleted: str, commit: Any) -> None:
+    """Merge changed rows into a Delta table: those whose column `deleted` is true are deleted, by their keys.
+
+    Args:
+        table: a `deltalake.DeltaTable`.
+        changed: the rows, each key once.
+        key: the columns of the key.
+        deleted: the name of a column that the table does not have.
+        commit: the `deltalake.CommitProperties`.
+    """
+    quoted = {name: "`" + name.replace("`", "``") + "`" for name in changed.column_names}
+    values = {one: f"source.{one}" for name, one in quoted.items() if name != deleted}
+    is_deleted = f"source.{quoted[deleted]}"
+    (
+        table.merge(
+            changed,
+            " AND ".join(f"target.{quoted[name]} = source.{quoted[name]}" for name in key),
+            source_alias="source",
+            target_alias="target",
+            merge_schema=True,
+            commit_properties=commit,
+        )
+        .when_matched_delete(is_deleted)
+        .when_matched_update(values)
+        .when_not_matched_insert(values, f"NOT {is_deleted}")
+        .execute()
+    )
+
+
+def _merge_into_iceberg(table: Any, changed: pa.Table, merge: dict[str, Any], properties: dict[str, str]) -> None:
+    """Replace the rows between the least and the greatest changed key: pyiceberg has no merge of many keys."""
+    from pyiceberg import expressions  # noqa: PLC0415
+
+    made: Any = expressions  # whose types need the plugin of pydantic
+    key, where = merge["key"], made.AlwaysTrue()
+    for name in key if changed.num_rows else ():
+        ends, kinds = pc.min_max(changed.column(name)).as_py(), (made.GreaterThanOrEqual, made.LessThanOrEqual)
+        if isinstance(ends["min"], (int, str)):
+            least, greatest = (kind(name, end) for kind, end in zip(kinds, ends.values(), strict=True))
+            where = made.And(where, made.And(least, greatest))
+    rows = changed.filter(pc.invert(changed.column(DELETED))).drop_columns([DELETED])
+    if merge["clears"]:
+        where = made.AlwaysTrue()
+    else:
+        held = pa.table(table.scan(row_filter=where).to_arrow()).cast(rows.schema)
+        rows = pa.concat_tables([rows_without(held, changed, key), rows])
+    with warnings.catch_warnings(), table.transaction() as transaction:
+        warnings.filterwarnings("ignore", "Delete operation did not match any records")
+        transaction.overwrite(rows.cast(table.schema().as_arrow()), where, properties)
+
+
+def rows_without(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Return the rows whose keys are not in another table, in any order."""
+    numbered = rows.select(key).append_column(_NUMBER, pa.array(range(rows.num_rows), pa.int64()))
+    kept = numbered.join(others.select(key), list(key), join_type="left anti").column(_NUMBER)
+    return rows.take(kept.combine_chunks())
+
+
+def _merged_rows(folder: Path, files: list[dict[str, Any]]) -> pa.Table:
+    """Return the changed rows and the deleted keys in files."""
+    return pa.concat_tables(
+        [pq.ParquetFile(folder / one["path"]).read().replace_schema_metadata() for one in files],
+        promote_options="default",
+    )
 
 
 def _place(path: Path) -> str:

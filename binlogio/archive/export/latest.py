@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.archive.export.base import OF_NO_TABLE, begins_group
+from binlogio.archive.export.lakes import DELETED, rows_without
 from binlogio.arrow.conversion import decimal_texts
 from binlogio.columnar import read_events
 from binlogio.constants import EventType
@@ -40,6 +41,7 @@ from binlogio.schema.ddl.foreign_keys import Cascade, cascades_of
 from binlogio.schema.ddl.parser import parse_ddl
 from binlogio.schema.ddl.tokens import Unparsed
 from binlogio.schema.ddl.tree import (
+    AlterClauses,
     AlterTable,
     CreateTable,
     DropDatabase,
@@ -198,11 +200,15 @@ def _mark(
     if not may_be_ddl(sql.encode("utf-8", "surrogateescape")):
         return None
     ddl, unknown = parse_ddl(sql), TableMark(log, file, pos, sql[:80], mentions=sql)
-    mark = _of_ddl(ddl, unknown, schema, temporary)
+    mark = None if _keeps_rows(ddl) else _of_ddl(ddl, unknown, schema, temporary)
     if not isinstance(ddl, (CreateTable, AlterTable)) or not ddl.references:
         return mark
     child = schema if ddl.table[0] is None else ddl.table[0], ddl.table[1]
     return replace(mark or replace(unknown, mentions=None), cascades=cascades_of(ddl.references, child))
+
+
+def _keeps_rows(ddl: Ddl) -> bool:
+    return isinstance(ddl, AlterTable) and isinstance(ddl.clauses, AlterClauses) and ddl.clauses.keeps_rows
 
 
 def _of_ddl(ddl: Ddl, unknown: TableMark, schema: str, temporary: set[tuple[str, str]]) -> TableMark | None:
@@ -262,6 +268,7 @@ class _KeyedTable:
     next_compact: int = _COMPACT_ROWS
     number: int = 0
     has_changes: bool = False
+    is_emptied: bool = False
     parts: dict[tuple[int, bool], Any] = field(default_factory=dict)
 
 
@@ -277,6 +284,8 @@ class LatestRows:
         known: the tables (`schema.table`) of which the rows before the logs are known; None: do not check that.
         wants: returns whether a table, given by schema and name, is selected.
         cascades: the foreign keys before the logs that change rows.
+        merges: give out the deleted keys too, and of the tables of the base only what changes; each row has the column
+            `lakes.DELETED`. `merged` then has the key of each table, and whether it was emptied.
     """
 
     def __init__(
@@ -289,10 +298,15 @@ class LatestRows:
         known: Collection[str] | None = None,
         wants: Callable[[str, str], bool] = lambda _schema, _table: True,
         cascades: Iterable[Cascade] = (),
+        *,
+        merges: bool = False,
     ) -> None:
         self._wants = wants
         self.follows_cascades = True
         self._base = dict(base or {})
+        self._held: BaseRows = self._base if merges else {}
+        self._merges = merges
+        self.merged: dict[str, dict[str, Any]] = {}
         self._marks = list(marks)
         self._known = known
         self.cascades = tuple(dict.fromkeys((*cascades, *(one for mark in self._marks for one in mark.cascades))))
@@ -323,7 +337,7 @@ class LatestRows:
         if found is None:
             found = self._tables[name] = self._begin(name, batch)
             self._pending[name] = marks = self._concerning(name)
-            base, start = self._base.pop(name, None), (log, batch.column("pos")[0].as_py())
+            base, start = self._base.get(name), (log, batch.column("pos")[0].as_py())
             is_empty = any(one.clears and (one.log, one.pos) < start for one in marks)
             if base is not None and not is_empty:
                 self._add_base(name, found, base())
@@ -350,6 +364,9 @@ class LatestRows:
         for name, found in self._tables.items():
             for mark in self._pending[name]:
                 self._pass(name, found, mark)
+            self.merged[name] = {"key": list(found.key), "clears": found.is_emptied}
+            if not found.is_emptied:
+                self._check_held(name, found)
             if not found.parts:
                 self._compact(found)
                 yield from self._given_out(name, found, found.rows)
@@ -371,7 +388,16 @@ class LatestRows:
     def _unchanged(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the rows of the tables of the base without row changes, and check the marks of others."""
         for name, rows in self._base.items():
-            if self._has_rows(name, has_changes=True):
+            if name in self._tables:
+                continue
+            has_rows = self._has_rows(name, has_changes=True)
+            if self._merges:
+                self.merged[name] = {"key": [], "clears": True}
+                first = None if has_rows else next(rows(), None)
+                yield from () if first is None else [(name, _marked(first.slice(0, 0), is_deleted=False))]
+                if has_rows:
+                    self._check_held(name, None)
+            elif has_rows:
                 for batch in rows():
                     self._check_lost(name, batch)
                     if batch.num_rows:
@@ -435,6 +461,8 @@ class LatestRows:
             numbers = pa.array(np.arange(found.number, found.number + rows.num_rows))
             found.number += rows.num_rows
             found.has_changes = True
+            if self._merges:
+                return
             self._keep(found, rows.append_column(_NUMBER, numbers))
 
     def _keep(self, found: _KeyedTable, rows: pa.Table) -> None:
@@ -561,6 +589,19 @@ class LatestRows:
                     f"the latest state cannot be known: {reason}", file=file, offset=pos, field=name, hint=_HINT_CASCADE
                 )
 
+    def _check_held(self, name: str, found: _KeyedTable | None) -> None:
+        """Raise if a foreign key has changed rows of a table that the target has; `found` has the later changes."""
+        own = folded(split_name(name))
+        if name not in self._held or not any(folded(one.child) == own for one, *_ in self._lost):
+            return
+        for batch in self._held[name]():
+            rows = pa.table(batch)
+            if found is not None and not found.parts:
+                rows = rows.cast(pa.schema(list(found.schema)[:-1]))
+                for one in (*found.rows, *found.deleted):
+                    rows = rows_without(rows, one, found.key)
+            self._check_lost(name, rows)
+
     def _clear(self, found: _KeyedTable) -> None:
         for writer, sink, path in found.parts.values():
             writer.close()
@@ -570,7 +611,7 @@ class LatestRows:
         found.rows.clear()
         found.deleted.clear()
         found.size = found.count = 0
-        found.has_changes = False
+        found.has_changes, found.is_emptied = False, True
 
     def _fold(self, name: str, found: _KeyedTable, batch: pa.RecordBatch, log: int) -> None:
         if not batch.num_rows:
@@ -611,7 +652,7 @@ class LatestRows:
             del events
             found.rows = _filtered(found.rows, is_last.slice(0, count))
             found.deleted = _filtered(found.deleted, is_last.slice(count))
-        if not found.parts:
+        if not (found.parts or self._merges):
             found.deleted = []
         found.size = sum(one.nbytes for one in (*found.rows, *found.deleted))
         found.count = sum(one.num_rows for one in (*found.rows, *found.deleted))
@@ -646,7 +687,18 @@ class LatestRows:
             self._check_lost(name, one)
             for batch in one.drop_columns([_NUMBER]).to_batches(max_chunksize=_BATCH_ROWS):
                 if batch.num_rows:
-                    yield name, batch
+                    yield name, _marked(batch, is_deleted=False) if self._merges else batch
+        for one in found.deleted if self._merges else ():
+            columns = [one[f.name] if f.name in found.key else pa.nulls(len(one), f.type) for f in found.schema]
+            for batch in pa.table(columns, found.schema).drop_columns([_NUMBER]).to_batches():
+                yield name, _marked(batch, is_deleted=True)
+        if self._merges and found.is_emptied:
+            yield name, _marked(pa.RecordBatch.from_pylist([], found.schema).drop_columns([_NUMBER]), is_deleted=False)
+
+
+def _marked(batch: pa.RecordBatch, *, is_deleted: bool) -> pa.RecordBatch:
+    """Return rows or deleted keys with the column that says which they are."""
+    return batch.append_column(DELETED, pa.array(np.full(batch.num_rows, is_deleted)))
 
 
 def _names_of(marks: Iterable[TableMark]) -> set[str]:

@@ -12,7 +12,7 @@ import errno
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -72,8 +72,8 @@ class ExportLedger:
     """The content of an export, and the options it was made with.
 
     `tables` are the tables whose state is known, of an export that continues a dump. `cascades` are the foreign keys
-    that change rows, of a latest state. `run` counts the exports into the
-    target. `id` identifies the target in the transaction logs of Delta and Iceberg
+    that change rows, of a latest state. `merged` are tables into which rows were merged. `run` counts the exports into
+    the target. `id` identifies the target in the transaction logs of Delta and Iceberg
     tables. `named` are the tables whose columns have names. `gtids` has the GTIDs of the logs (`ServerGtids`).
     `columns` has the names and types of the last columns of each table, `schema_changes` the fields of `SchemaChange`.
     """
@@ -92,6 +92,7 @@ class ExportLedger:
     cascades: list[Any] = field(default_factory=list)
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     schema_changes: list[dict[str, Any]] = field(default_factory=list)
+    merged: list[str] = field(default_factory=list)
     version: int = _VERSION
 
     @classmethod
@@ -234,7 +235,7 @@ def _check_fields(ledger: ExportLedger) -> None:
     Raises:
         ValueError, KeyError, TypeError: a field has another one.
     """
-    texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named, *(ledger.tables or ())]
+    texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named, *ledger.merged, *(ledger.tables or ())]
     for columns in ledger.columns.values():
         texts += [*columns.keys(), *columns.values()]
     for change in ledger.schema_changes:
@@ -247,6 +248,8 @@ def _check_fields(ledger: ExportLedger) -> None:
     is_valid &= _is_count(ledger.run)
     for one in (*map(asdict, ledger.files), *ledger.pending):
         is_valid &= isinstance(one["table"], str) and _is_count(one["number"]) and _is_count(one["rows"])
+        merge = one.get("merge") or {"key": [], "clears": False}
+        is_valid &= isinstance(merge["clears"], bool) and all(isinstance(name, str) for name in merge["key"])
         is_valid &= isinstance(one["path"], str) and (one["day"] is None or isinstance(one["day"], str))
     if not is_valid:
         raise ValueError("a field of the ledger has a value of another type")
@@ -277,8 +280,16 @@ Register = Callable[[ExportLedger, list[dict[str, Any]]], None]
 """Adds renamed files to lake tables; files that are already registered are skipped."""
 
 
-def begin_commit(ledger: ExportLedger, folder: Path, files: list[NewFile], logs: Iterable[LogProgress]) -> None:
+def begin_commit(
+    ledger: ExportLedger,
+    folder: Path,
+    files: list[NewFile],
+    logs: Iterable[LogProgress],
+    merges: Mapping[str, dict[str, Any]],
+) -> None:
     """Write new files to the ledger as pending. From here on they are part of the export: `complete` must follow.
+
+    `merges` says for tables how their rows are merged: `key`, and `clears` if the table is emptied before.
 
     Raises:
         OSError: the directory cannot be written.
@@ -288,7 +299,7 @@ def begin_commit(ledger: ExportLedger, folder: Path, files: list[NewFile], logs:
     ledger.pending = [
         {
             "table": one.table, "number": one.number, "day": one.day, "rows": one.rows,
-            "temporary": one.temporary, "path": one.path,
+            "temporary": one.temporary, "path": one.path, "merge": merges.get(one.table),
         }
         for one in files
     ]  # fmt: skip
@@ -323,9 +334,14 @@ def complete(ledger: ExportLedger, folder: Path, register: Register | None) -> N
     ledger.files += [
         HeldFile(table=one["table"], number=one["number"], rows=one["rows"], path=one["path"], day=one["day"])
         for one in ledger.pending
+        if one.get("merge") is None
     ]
-    ledger.pending, ledger.removed = [], []
+    merged = [one for one in ledger.pending if one.get("merge") is not None]
+    ledger.merged = sorted({*ledger.merged, *(one["table"] for one in merged)})
+    ledger.pending, ledger.removed = [], [one["path"] for one in merged]
     save_ledger(ledger, folder)
+    for path in ledger.removed:
+        (folder / path).unlink(missing_ok=True)
 
 
 def _sync_parents(folder: Path, paths: Iterable[str]) -> None:

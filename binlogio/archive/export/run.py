@@ -8,35 +8,36 @@ export of a log in use can be continued later. Values are converted by `type_map
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.archive.export.base import Base, check_stop, open_base
-from binlogio.archive.export.duckdb_file import DuckdbFile
-from binlogio.archive.export.files import TableFiles
-from binlogio.archive.export.lakes import DeltaTables, IcebergTables
 from binlogio.archive.export.latest import LatestRows, table_marks
 from binlogio.archive.export.ledger import (
     ExportLedger,
     SchemaChange,
-    begin_commit,
     cascade_from_json,
     cascade_to_json,
-    complete,
-    load_ledger,
 )
-from binlogio.archive.export.parts import PartWriter, SeenColumns, WrittenPart, located, place_of, record_columns
+from binlogio.archive.export.parts import PartWriter, SeenColumns, WrittenPart, located, record_columns
+from binlogio.archive.export.targets import (
+    Target,
+    TargetDirectory,
+    TargetSettings,
+    closing_target,
+    open_directory,
+    open_duckdb,
+)
 from binlogio.archive.export.type_map import ExportFormat, check_names
 from binlogio.archive.logged_gtids import ReadGtids, check_gtids, latest_gtids, logged_gtids
 from binlogio.columnar import is_one_piece, last_group_end
@@ -58,13 +59,8 @@ from binlogio.series.progress import LogProgress
 from binlogio.storage.encryption import load_keyring
 from binlogio.storage.index_file import log_number, unescaped_name
 from binlogio.storage.new_file import (
-    is_locked,
-    is_side,
     local_output,
-    make_directory,
     missing_folders,
-    other_writer,
-    remove_side,
     removed_if_empty,
 )
 from binlogio.storage.sources import Source
@@ -72,7 +68,6 @@ from binlogio.storage.sources import Source
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-    from binlogio.archive.export.files import NewFile
     from binlogio.columnar.rows_reader import TableBatches, Where
     from binlogio.rows.plan import TablePlan
     from binlogio.schema.given import Definitions
@@ -117,21 +112,6 @@ class ExportSummary:
 
 RunParts = Callable[[PartWriter, "list[tuple[LogFile, Range, bool]]"], Iterable[WrittenPart]]
 """Writes the rows of logs in other processes."""
-
-
-class _Target(Protocol):
-    """A target of an export."""
-
-    ledger: ExportLedger
-
-    def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Add rows of a table."""
-
-    def finish(self, logs: Iterable[LogProgress]) -> tuple[str, ...]:
-        """Commit all rows, and return the new files."""
-
-    def discard(self) -> None:
-        """Discard all rows: the target remains as it was."""
 
 
 def export(
@@ -256,7 +236,7 @@ def export(
         "zero_dates": zero_dates,
         "csv_safe": csv_safe or None,
     }
-    settings = _Settings(
+    settings = TargetSettings(
         form=form,
         by=partition_by,
         file_bytes=file_bytes,
@@ -271,12 +251,14 @@ def export(
     _check_options(settings, rows_of, has_base=base is not None)
     before = Base() if base is None else open_base(base, options, events, rows_of.wants_table)
     ring = None if keyring is None else load_keyring(keyring)
-    opens = _open_duckdb if form is ExportFormat.DUCKDB else _open_directory
+    opens = open_duckdb if form is ExportFormat.DUCKDB else open_directory
     with (
         removed_if_empty([] if form is ExportFormat.DUCKDB else missing_folders(to)),
         closing_target(opens(to, settings)) as target,
     ):
         if before.ledger is not None:
+            if target.ledger.run:
+                raise ExportError("the export has its rows already", file=str(to), hint="continue it without a base")
             target.ledger.logs, target.ledger.gtids = list(before.ledger.logs), before.ledger.gtids
         check_bounds(rows_of.logs, None if target.ledger.logs else start_offset, stop_offset, ring)
         ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
@@ -294,7 +276,7 @@ def export(
         _check_logs(ranges, in_order=latest)
         changes_before, texts = len(target.ledger.schema_changes), _StatementChanges(ranges)
         if latest:
-            batches = _latest(rows_of, ranges, watch, ring, key, before, target.ledger, verify_checksum=verify_checksum)
+            batches = _latest(rows_of, ranges, watch, ring, key, before, target, verify_checksum=verify_checksum)
         else:
             batches = _records(rows_of, ranges, watch, note_statement_change=texts.note)
         if run_parts is None:
@@ -316,7 +298,7 @@ def export(
     )
 
 
-def _write(batches: Iterable[tuple[str, pa.RecordBatch]], target: _Target, lacking: set[str]) -> Counter[str]:
+def _write(batches: Iterable[tuple[str, pa.RecordBatch]], target: Target, lacking: set[str]) -> Counter[str]:
     """Write batches, and return the number of rows of each table.
 
     Raises:
@@ -337,14 +319,14 @@ def _write(batches: Iterable[tuple[str, pa.RecordBatch]], target: _Target, lacki
     return rows
 
 
-def _write_parts(run_parts: RunParts, rows_of: TableBatches, ranges: list[_LogRange], target: _Target) -> Counter[str]:
+def _write_parts(run_parts: RunParts, rows_of: TableBatches, ranges: list[_LogRange], target: Target) -> Counter[str]:
     """Let other processes write the rows, add their files to the target, and return the number of rows of each table.
 
     Raises:
         ExportError: the target is not a directory, or other processes do not share it.
         UnsupportedFeature: as in `_write`.
     """
-    if not isinstance(target, _Directory):
+    if not isinstance(target, TargetDirectory):
         raise ExportError("several processes write to a directory only", hint="choose another format")
     rows, by_name = Counter[str](), {name_text(one.log.name): one for one in ranges}
     wanted = [(one.log, one.part, one.is_whole) for one in ranges if not one.is_held]
@@ -374,7 +356,7 @@ def _note(ledger: ExportLedger, table: str, file: str | None, pos: int | None, s
         ledger.note_columns(table, unescaped_name(file), pos, {one.name: str(one.type) for one in image})
 
 
-def _check_options(settings: _Settings, rows_of: TableBatches, *, has_base: bool) -> None:
+def _check_options(settings: TargetSettings, rows_of: TableBatches, *, has_base: bool) -> None:
     """Refuse options that do not fit together.
 
     Raises:
@@ -385,7 +367,9 @@ def _check_options(settings: _Settings, rows_of: TableBatches, *, has_base: bool
         raise ExportError("an export is either continued or replaced", hint=Hint.EXPORT_EXISTS)
     if settings.csv_safe and form is not ExportFormat.CSV:
         raise ExportError("text is made safe for spreadsheets in CSV only", found=form.value)
-    has_part = append or settings.by is not None or rows_of.where.ops is not None or rows_of.condition is not None
+    is_lake = form in (ExportFormat.DELTA, ExportFormat.ICEBERG)
+    has_part = (append and not is_lake) or settings.by is not None
+    has_part |= rows_of.where.ops is not None or rows_of.condition is not None
     if latest and has_part:
         raise ExportError("the latest state is made of all changes of the tables at once", hint=Hint.LATEST_ALONE)
     if has_base and not latest:
@@ -644,283 +628,45 @@ def _latest(
     keyring: Keyring | None,
     key: Collection[str] | None,
     base: Base,
-    ledger: ExportLedger,
+    target: Target,
     *,
     verify_checksum: bool,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the latest state of the rows of each table; `ledger` gets the tables whose state is known."""
+    """Yield the latest state of the rows of each table, or what is merged; the ledger gets the tables it knows."""
+    merged = target if isinstance(target, TargetDirectory) and target.is_merged else None
     if any(one.log.stream is not None for one in ranges):
         raise ExportError("the latest state needs logs that can be read twice", found="a stream")
     logs = [(one.log, one.part.start, one.part.end) for one in ranges]
     marks = table_marks(logs, rows_of.where, keyring, verify_checksum=verify_checksum)
     numbers = {name_text(one.log.name): number for number, one in enumerate(ranges)}
-    known = None if base.ledger is None else base.ledger.tables
+    earlier, held = base.ledger, base.rows
+    if merged is not None:
+        earlier, held = target.ledger, merged.held_rows(rows_of.wants_table)
+    known = None if earlier is None else earlier.tables
     keys = None if key is None else list(key)
-    cascades = [] if base.ledger is None else list(map(cascade_from_json, base.ledger.cascades))
-    rows = LatestRows(marks, numbers, keys, base=base.rows, known=known, wants=rows_of.wants_table, cascades=cascades)
+    cascades = [] if earlier is None else list(map(cascade_from_json, earlier.cascades))
+    rows = LatestRows(
+        marks,
+        numbers,
+        keys,
+        base=held,
+        known=known,
+        wants=rows_of.wants_table,
+        cascades=cascades,
+        merges=merged is not None,
+    )
     if ranges and all(one.head is not None and _logs_cascades(one.head) for one in ranges):
         rows.follows_cascades = False
     with closing(rows):
         for table, batch in _records(rows_of, ranges, watch, rows.note_plan):
             rows.add(table, batch)
         yield from rows.finish()
+        ledger = target.ledger
         ledger.tables, ledger.cascades = rows.known_after(), list(map(cascade_to_json, rows.cascades))
+        if merged is not None:
+            merged.merges = rows.merged
 
 
 def _logs_cascades(head: LogHead) -> bool:
     """Return whether the server logs the rows that foreign keys change."""
     return not head.context.is_mariadb and server_version_numbers(head.context.server_version) >= _LOGS_CASCADES
-
-
-# ------------------------------------------------------------------------------------------------------------- targets
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Settings:
-    """Settings of a target; `ledger` is the ledger of a new target."""
-
-    form: ExportFormat
-    by: str | None
-    file_bytes: int | None
-    compression: str | None
-    csv_safe: bool
-    catalog: str | None
-    append: bool
-    replace: bool
-    threads: int
-    ledger: ExportLedger
-
-    def continued(self, found: ExportLedger | None, path: Path) -> ExportLedger:
-        """Return the ledger of an existing target that is continued.
-
-        Raises:
-            ExportError: the target is not an export, must not be continued, or was made with other options.
-        """
-        if found is None:
-            raise ExportError("this exists, and is not an export", file=str(path))
-        if not self.append:
-            raise ExportError("the export exists", file=str(path), hint=Hint.EXPORT_EXISTS)
-        if found.options.get("stop_offset") is not None or (found.run and not found.logs):
-            raise ExportError(
-                "the export cannot be continued",
-                file=str(path),
-                found="an export of a stream" if found.run and not found.logs else "an export up to a stop position",
-                hint=found.new_target,
-            )
-        for name, new in (("format", self.form.value), *self.ledger.options.items()):
-            old = found.form if name == "format" else found.options.get(name)
-            if old != new:
-                raise ExportError(
-                    "the export was made with another option, and cannot be continued with this one",
-                    file=str(path), field="conditions on events" if name == "where" else name,
-                    expected=_option_text(old), found=_option_text(new),
-                    hint=("give the options of the first export", *found.new_target),
-                )  # fmt: skip
-        return found
-
-
-def _option_text(value: object) -> str:
-    if value is None:
-        return "none"
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
-@contextmanager
-def closing_target(target: _Target) -> Iterator[_Target]:
-    """Yield a target; discard its rows after an exception."""
-    try:
-        yield target
-    except BaseException:
-        target.discard()
-        raise
-
-
-class _Directory:
-    """A directory of files, or of Delta or Iceberg tables, as a target."""
-
-    def __init__(
-        self,
-        folder: Path,
-        settings: _Settings,
-        ledger: ExportLedger,
-        lake: DeltaTables | IcebergTables | None,
-        lock: int,
-    ) -> None:
-        self.ledger = ledger
-        self._folder = folder
-        self._lake = lake
-        self._lock = lock
-        self._run_before = ledger.run
-        self._settings: dict[str, Any] = {
-            "form": settings.form,
-            "compression": settings.compression,
-            "csv_safe": settings.csv_safe,
-            "by": settings.by,
-            "file_bytes": settings.file_bytes,
-        }
-        self._files = TableFiles(
-            folder,
-            used=ledger.used_numbers(),
-            known_schema=None if lake is None else lake.schema_of,
-            threads=settings.threads,
-            **self._settings,
-        )
-
-    def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Add rows of a table."""
-        with located(table, *place_of(batch)):
-            self._files.write(table, batch)
-
-    def part_writer(self, rows_of: TableBatches) -> PartWriter:
-        """Return what writes the rows of parts of logs in another process."""
-        tables, lake = {one.table for one in self.ledger.files}, self._lake
-        found = {} if lake is None else {one: schema for one in tables if (schema := lake.schema_of(one)) is not None}
-        schemas = None if lake is None else found
-        folder = self._folder.resolve()
-        return PartWriter(folder=folder, rows_of=rows_of, settings=self._settings, schemas=schemas)
-
-    def adopt(self, file: NewFile) -> None:
-        """Add a file that another process has written."""
-        if not (self._folder / file.temporary).exists():
-            raise ExportError(
-                "a file that another process has written is not there",
-                file=str(self._folder / file.temporary),
-                hint="give a directory that all processes share, under the same name",
-            )
-        self._files.adopt(file)
-
-    def finish(self, logs: Iterable[LogProgress]) -> tuple[str, ...]:
-        """Commit all rows, and return the new files."""
-        files = self._files.finish()
-        register = None if self._lake is None else self._lake.register
-        try:
-            begin_commit(self.ledger, self._folder, files, logs)
-            complete(self.ledger, self._folder, register)
-        except KeyboardInterrupt:
-            begun = self._begun()
-            if begun is not None:
-                complete(begun, self._folder, register)
-            raise
-        self._remove_sides()
-        self._close()
-        return tuple(one.path for one in files)
-
-    def discard(self) -> None:
-        """Discard all rows. A commit that has begun remains; the next export completes it."""
-        if self._begun() is None:
-            self._files.discard()
-            self._remove_sides()
-        self._close()
-
-    def _remove_sides(self) -> None:
-        """Remove what other processes have written, and is not committed: such as a part that was written twice."""
-        for path in filter(is_side, self._folder.iterdir()):
-            remove_side(path)
-
-    def _begun(self) -> ExportLedger | None:
-        """Return the stored ledger if it has the commit of this target; None before that."""
-        found = load_ledger(self._folder)
-        return found if found is not None and found.id == self.ledger.id and found.run > self._run_before else None
-
-    def _close(self) -> None:
-        if self._lake is not None:
-            self._lake.close()
-        os.close(self._lock)
-
-
-def _is_surrogate(character: str) -> bool:
-    """Return True for a surrogate, which is a byte of a file name that is not UTF-8."""
-    return "\ud800" <= character <= "\udfff"
-
-
-def _open_directory(folder: Path, settings: _Settings) -> _Directory:
-    """Open a directory for an export. Temporary files of an interrupted export are deleted.
-
-    Raises:
-        ExportError: it exists and is neither continued nor replaced, or was made with other options.
-        UnsupportedFeature: a library is missing.
-        WriterStateError: another export writes to it.
-        OSError: it cannot be created.
-    """
-    lake: DeltaTables | IcebergTables | None = None
-    if settings.form in (ExportFormat.DELTA, ExportFormat.ICEBERG) and any(map(_is_surrogate, str(folder))):
-        raise ExportError(
-            "the name of the directory is not UTF-8, and tables of this format are found by a URI", file=str(folder)
-        )
-    if settings.form is ExportFormat.DELTA:
-        lake = DeltaTables(folder)
-    elif settings.form is ExportFormat.ICEBERG:
-        lake = IcebergTables(folder, settings.catalog)
-    no_export = ExportError("this exists, and is not an export", file=str(folder), hint="give a new directory")
-    if folder.exists() and not folder.is_dir():
-        raise no_export
-    make_directory(folder)
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        if not is_locked(lock):
-            raise other_writer(folder)
-        ledger, found = settings.ledger, load_ledger(folder)  # which another export may have changed until now
-        if found is None and not all(map(is_side, folder.iterdir())):
-            raise no_export
-        if found is not None and settings.replace:
-            if lake is not None:
-                raise ExportError(
-                    "tables of Delta and Iceberg are not replaced", file=str(folder), hint="give a new directory"
-                )
-            complete(found, folder, None)
-            ledger.removed = [one.path for one in found.files]
-        elif found is not None:
-            ledger = settings.continued(found, folder)
-            complete(ledger, folder, None if lake is None else lake.register)
-        for path in filter(is_side, folder.iterdir()):
-            remove_side(path)
-        return _Directory(folder, settings, ledger, lake, lock)
-    except BaseException:
-        os.close(lock)
-        raise
-
-
-class _DuckdbTarget:
-    """A DuckDB file as a target."""
-
-    def __init__(self, file: DuckdbFile, ledger: ExportLedger, path: Path) -> None:
-        self.ledger = ledger
-        self._file = file
-        self._path = path
-
-    def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Add rows of a table."""
-        with located(table, *place_of(batch)):
-            self._file.write(table, batch)
-
-    def finish(self, logs: Iterable[LogProgress]) -> tuple[str, ...]:
-        """Commit all rows, and return the file."""
-        self._file.finish(self.ledger, logs)
-        return (str(self._path),)
-
-    def discard(self) -> None:
-        """Roll back: the file remains as it was."""
-        self._file.discard()
-
-
-def _open_duckdb(path: Path, settings: _Settings) -> _DuckdbTarget:
-    """Open a DuckDB file for an export. Raises the errors of `_open_directory`."""
-    if path.exists() and not path.is_file():
-        raise ExportError("this exists and is not a file", file=str(path), hint="give a new file")
-    if not path.parent.exists():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    path = Path(os.path.realpath(path))
-    file = old = DuckdbFile(path, is_new=False) if path.exists() else None
-    try:
-        ledger = settings.ledger
-        if old is not None and not settings.replace:
-            ledger = settings.continued(old.ledger(), path)
-        elif old is not None and old.ledger() is None:
-            raise ExportError("this exists, and is not an export", file=str(path))
-        if file is None or settings.replace:
-            file = DuckdbFile(path, is_new=True, replaced=old)
-    except BaseException:
-        if old is not None:
-            old.discard()
-        raise
-    return _DuckdbTarget(file, ledger, path)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from binlogio.errors import UnsupportedFeature
 from binlogio.frozen import dataclass
 from binlogio.schema.collations import charset_of_collation, default_collation
+from binlogio.schema.ddl.parsed_table import PRIMARY
 
 if TYPE_CHECKING:
     from binlogio.schema.ddl.column_text import ColumnText, Default
@@ -159,6 +160,18 @@ class AlterClauses:
     name: Name | None
     partitions: PartitionClause | None
     only_renames: bool
+
+    @property
+    def keeps_rows(self) -> bool:
+        """True if it changes neither rows nor columns nor the primary key: indexes that are not unique, comments."""
+        keys = *self.keys, *self.keys_if_not_exists
+        names = *(one.name for one in keys), *self.dropped_keys, *self.renamed_keys
+        changes = (
+            self.columns, self.dropped, self.dropped_if_exists, self.renamed, self.renamed_if_exists, self.periods,
+            self.drops_period, self.conversion, self.versioning is not None, self.name, self.partitions,
+            any(one.is_unique for one in keys), PRIMARY in map(str.upper, names), self.options != TableOptions(),
+        )  # fmt: skip
+        return not any(changes)
 
     @property
     def exchanged(self) -> Name | None:
