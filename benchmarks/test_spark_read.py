@@ -8,10 +8,10 @@ gain of a second task on the same two cores is reported too, for both sources.
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import time
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +25,7 @@ from binlogio.constants import BINLOG_MAGIC
 from spark_cpu import cost_of, register_ready, tree_cpu_s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -88,7 +88,7 @@ def test_rows(
     ours = {count: frame(spark, logs, count, **options) for count in (1, 2)}
     rows = ours[2].count()
     reader = BinlogDataSource({**options, "paths": json.dumps(logs)}).reader(ours[2].schema)
-    batch = next(islice(reader.read(reader.partitions()[0]), 1, None))
+    batch = next(itertools.islice(reader.read(reader.partitions()[0]), 1, None))
     for count in (1, 2):
         register_ready(spark, f"ready{count}", batch, rows, count, tmp_path)
     ready = {count: spark.read.format(f"ready{count}").load() for count in (1, 2)}
@@ -114,6 +114,39 @@ def test_rows(
         report.add(f"{work}, {what}", found, bulk)
 
     assert rows > 0
+
+
+def test_archive(benchmark: Any, report: Report, spark: SparkSession, bulk: Path, tmp_path: Path) -> None:
+    """All tables are written to Parquet: by the tasks of `archive_to`, by `export`, and by a query for each table."""
+    from binlogio.archive.export import export  # noqa: PLC0415
+    from pyspark_binlogio import archive_to  # noqa: PLC0415
+
+    tables = {name for name, _ in binlogio.read_tables(bulk)}
+    numbers = itertools.count()
+
+    def spent_s(write: Callable[[str], object]) -> float:
+        begin = tree_cpu_s()
+        write(str(tmp_path / str(next(numbers))))
+        return tree_cpu_s() - begin
+
+    def by_queries(to: str) -> None:
+        for table in tables:
+            frame(spark, [str(bulk)], 2, table=table).write.parquet(f"{to}/{table}")
+
+    size = bulk.stat().st_size
+    doors: dict[str, Callable[[str], object]] = {
+        "archive_to": lambda to: archive_to(spark, bulk, to, maxPartitionBytes=str(size // 2)),
+        "export": lambda to: export(bulk, to),
+        "a query for each table": by_queries,
+    }
+    rounds = [{name: spent_s(write) for name, write in doors.items()} for _ in range(ROUNDS + 1)][1:]
+    benchmark.pedantic(archive_to, args=(spark, bulk, tmp_path / "last"), rounds=1)
+    cpu_s = {name: statistics.median(one[name] for one in rounds) / size * 1e9 for name in doors}
+    others = ", ".join(f"{name} {cpu_s[name]:.1f}" for name in ("export", "a query for each table"))
+    work = f"through Spark, {len(tables)} tables to Parquet"
+    report.add(work, f"{cpu_s['archive_to']:.1f} core-seconds a GB; {others}", bulk)
+
+    assert cpu_s["archive_to"] < cpu_s["a query for each table"]
 
 
 def test_count(benchmark: Any, report: Report, spark: SparkSession, bulk: Path, logs: list[str]) -> None:

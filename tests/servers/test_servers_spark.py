@@ -12,9 +12,11 @@ import re
 import shutil
 from collections import Counter
 from contextlib import closing
+from random import Random
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import binlogio
@@ -28,6 +30,8 @@ from corpus import MYSQL
 from expected_tables import differences
 from expected_values import expected_row
 from judged_types import READABLE, TYPES, count_changes, create_statement, expect_tables, write_types
+from lake_tables import lake_table
+from pyspark_binlogio import archive_to, sync_to
 from real_servers import KINDS, vendor
 from served_logs import await_tables, free_port, served, start_replica, tables
 from server_tables import expected
@@ -39,6 +43,7 @@ from target_servers import connect
 pytest.importorskip("pyspark.sql.datasource")
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -165,6 +170,62 @@ def test_replay_through_ddl_gives_the_tables_of_the_server(
         plan = on_spark.plan(name)
         theirs = Counter(expected_row(row, table, plan) for row in table["rows"])
         assert rows_of(on_spark.state(name), table, plan, unknown(on_spark, name)) == theirs, name
+
+
+def random_statements(dice: Random, count: int) -> Iterator[str]:
+    """Yield statements on two tables: a change of a key, a change by range, and TRUNCATE now and then."""
+    for _ in range(count):
+        key, other, table = dice.randrange(40), dice.randrange(40), dice.choice("ab")
+        yield dice.choice(
+            [
+                f"REPLACE INTO d.{table} VALUES ({key}, {other}.5, 'é{other}', '2026-01-01 00:00:{key:02}')",
+                f"INSERT IGNORE INTO d.{table} VALUES ({key}, NULL, '', NULL)",
+                f"UPDATE IGNORE d.{table} SET id = {other} WHERE id = {key}",
+                f"UPDATE d.{table} SET n = n + 1, s = CONCAT(s, 'x') WHERE id BETWEEN {key} AND {other}",
+                f"DELETE FROM d.{table} WHERE id = {key}",
+                f"TRUNCATE TABLE d.{table}" if dice.random() < 0.1 else f"ALTER TABLE d.{table} COMMENT = '{key}'",
+                "FLUSH BINARY LOGS" if dice.random() < 0.2 else f"DELETE FROM d.{table} WHERE id < {key // 4}",
+            ]
+        )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", KINDS)
+def test_archive_and_rows_in_lakes_are_those_of_a_server_at_work(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    """Calls between changes: the archived changes, one after the other, and the rows in both lakes give SELECT."""
+    dice, row = Random(kind), "(id INT UNSIGNED PRIMARY KEY, n DECIMAL(20,5), s VARCHAR(50), t DATETIME NULL)"
+    with vendor(kind).server("lakes", "--binlog-format=ROW", "--character-set-server=utf8mb4") as server:
+        logs = server.data / "binlog.0*"
+        server.sql("RESET MASTER" if vendor(kind).is_mariadb else "RESET BINARY LOGS AND GTIDS")
+        server.sql(
+            f"CREATE DATABASE d; CREATE TABLE d.a {row}; CREATE TABLE d.b {row}; INSERT INTO d.a (id) VALUES (50)"
+        )
+        for _ in range(4):
+            server.sql("".join(f"{one};\n" for one in random_statements(dice, 60)))
+            archive_to(spark, logs, tmp_path / "changes", by="hour", maxPartitionBytes="8k")
+            for form in ("delta", "iceberg"):
+                sync_to(spark, logs, tmp_path / form, format=form)
+        with closing(connect(server)) as connection, connection.cursor() as cursor:
+            tables = {}
+            for name in "ab":
+                cursor.execute(f"SELECT id, n, s, t FROM d.{name} ORDER BY id")
+                tables[name] = [tuple(one) for one in cursor.fetchall()]
+
+    for name, expected_rows in tables.items():
+        found = pa.concat_tables(
+            pq.ParquetFile(one).read() for one in (tmp_path / "changes").rglob(f"d.{name}/**/*.parquet")
+        )
+        state: dict[int, tuple[object, ...]] = {}
+        for change in sorted(found.to_pylist(), key=lambda one: (one["file"], one["pos"], one["row"])):
+            state.pop(change["before"]["id"] if change["before"] else -1, None)
+            state |= {change["after"]["id"]: tuple(change["after"].values())} if change["after"] else {}
+        lakes = {form: lake_table(tmp_path / form, form, f"d.{name}") for form in ("delta", "iceberg")}
+        assert {form: sorted(tuple(one.values()) for one in rows.to_pylist()) for form, rows in lakes.items()} == (
+            dict.fromkeys(lakes, expected_rows)
+        )
+        assert set(expected_rows) <= set(state.values())  # TRUNCATE is no change of a row
 
 
 @pytest.mark.parametrize("more_rows", [1, 60])
