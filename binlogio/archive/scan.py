@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-    from binlogio.columnar.rows_reader import RowBatches
+    from binlogio.columnar.row_batches import RowBatches
     from binlogio.schema.given import Definitions
     from binlogio.storage.keyring import KeyringSource
 

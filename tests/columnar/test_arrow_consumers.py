@@ -20,7 +20,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition, Update
-from binlogio.columnar.rows_reader import RowBatches
+from binlogio.columnar.row_batches import RowBatches
 
 TABLE: Final = TableDefinition(
     "shop",

@@ -16,7 +16,7 @@ import pytest
 
 import binlogio
 from binlogio import BinlogError, BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
-from binlogio.columnar.rows_reader import MixedBatches, RowBatches
+from binlogio.columnar.row_batches import MixedBatches, RowBatches
 from binlogio.selection.event_filter import EventFilter
 from corpus import FIXTURES
 

@@ -19,7 +19,7 @@ from corpus import ROOT
 
 NAMES_AND_KEYWORDS = """\
 import binlogio
-from binlogio.columnar.rows_reader import MixedBatches, RowBatches
+from binlogio.columnar.row_batches import MixedBatches, RowBatches
 
 rows: RowBatches = binlogio.read_rows("binlog.*", table="shop.orders", columns=["id"], zero_dates="null", threads=4)
 mixed: MixedBatches = binlogio.read_rows("binlog.*", tables=["shop.*"], where=binlogio.EventFilter(tables=None))

@@ -23,12 +23,12 @@ from binlogio.storage.index_file import unescaped_name
 
 if TYPE_CHECKING:
     from binlogio.columnar.rows_reader import TableBatches
-    from binlogio.format.splits import Split
+    from binlogio.format.splits import GroupPart, Split
     from binlogio.schema.source import DefinitionSource
     from binlogio.selection.event_filter import Range
     from binlogio.storage.log_file import LogFile
 
-    LogPart = tuple[LogFile, Split | None, Range, DefinitionSource | None]
+    LogPart = tuple[LogFile, Split | GroupPart | None, Range, DefinitionSource | None]
 
 SeenTable = tuple[str, "str | None", "int | None", pa.Schema]
 _LEFT_OUT: Final = ("schema", "table", "last_committed", "sequence_number")
