@@ -48,10 +48,12 @@ CATALOGUE: Final = "binlogio-definitions.json"
 FORMATS: Final = ("parquet", "delta", "iceberg")
 _OPTIONS: Final = (
     "databaseCharset", "definitionsLocation", "followDdl", "ignoreMissingLogs", "keyring", "maxPartitionBytes",
-    "schemaFile", "sourceColumns", "tables", "trustDdl", "verifyChecksum", "zeroDates",
+    "schemaFile", "sourceColumns", "statementChanges", "tables", "trustDdl", "verifyChecksum", "zeroDates",
 )  # fmt: skip
 _SYNC_OPTIONS: Final = tuple(
-    name for name in _OPTIONS if name not in ("definitionsLocation", "followDdl", "maxPartitionBytes", "sourceColumns")
+    name
+    for name in _OPTIONS
+    if name not in ("definitionsLocation", "followDdl", "maxPartitionBytes", "sourceColumns", "statementChanges")
 )
 Logs = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _LARGEST_TASK: Final = 1 << 30  # bytes of logs
@@ -134,6 +136,7 @@ def _exported(
         keyring=request.keyring,
         definitions=request.definitions,
         ignore_missing_logs=options.ignore_missing_logs,
+        statement_changes=options.statement_changes,
         **{**settings, "zero_dates": options.zero_dates},
     )
 
