@@ -199,7 +199,9 @@ def test_an_xa_transaction_that_is_committed_in_one_phase_is_no_obstacle() -> No
     """Unlike the three that are only prepared."""
     (log,) = find_logs(MYSQL / "format_row" / "binlog.000001")
 
-    marks = latest.table_marks([(log, 0, 1 << 62)], EVERY_EVENT, None, verify_checksum=True)
+    marks = latest.table_marks(
+        [(log, 0, 1 << 62, False)], EVERY_EVENT, None, verify_checksum=True, earlier=latest.EarlierStatements()
+    )
 
     assert [(one.begin, one.pos) for one in marks if one.begin is not None] == [
         (95071, 95452),

@@ -158,9 +158,27 @@ def test_call_continues_where_the_last_one_ended(spark: SparkSession, tmp_path: 
 
     assert first.rows["shop.orders"] == MANY
     assert again.rows == {}
+    assert export(logs, to, format=form, append=True).rows == {}
     found = [json.loads(row)["after"] for row in rows_of(to, form, "shop.orders")]
     keys = [*range(1, MANY + 1), *range(10_000, 10_000 + MANY)]
     assert found == [{"id": key, "total": key % 1000} for key in keys]
+
+
+def test_log_that_cannot_be_divided_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    """A log without GTID events is read from its beginning; it ended in the middle of a transaction before."""
+    (tmp_path / "logs").mkdir()
+    write(tmp_path / "logs", NARROW, server_version="5.5.62", max_binlog_size=1 << 20)
+    log, to = tmp_path / "logs" / "binlog.000001", tmp_path / "to"
+    whole = log.read_bytes()
+    in_use = whole[:21] + bytes([whole[21] | 1]) + whole[22:]
+    summaries = []
+    for data in (in_use[: len(whole) // 2], in_use[: len(whole) * 3 // 4], whole):
+        log.write_bytes(data)
+        summaries.append(archive_to(spark, log, to, maxPartitionBytes=SMALL))
+
+    assert [bool(one.unfinished) for one in summaries] == [True, True, False]
+    assert sum(one.rows["shop.orders"] for one in summaries) == MANY
+    assert [json.loads(row)["after"]["@1"] for row in rows_of(to, "parquet", "shop.orders")] == [*range(1, MANY + 1)]
 
 
 def test_missing_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -356,7 +356,12 @@ def _located(folder: Path) -> Iterator[None]:
 
 def _days(batch: pa.RecordBatch, by: str) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rows of each day or hour in a batch, by timestamp in UTC."""
-    times = pc.floor_temporal(batch.column("timestamp").cast(pa.timestamp("s")), unit=by)
+    times = batch.column("timestamp").cast(pa.timestamp("s"))
+    ends = pc.min_max(times)
+    if pc.floor_temporal(ends["min"], unit=by) == pc.floor_temporal(ends["max"], unit=by):
+        yield ends["min"].as_py().strftime(_NAMES[by]), batch
+        return
+    times = pc.floor_temporal(times, unit=by)
     for time in pc.unique(times):
         yield time.as_py().strftime(_NAMES[by]), batch.filter(pc.equal(times, time))
 

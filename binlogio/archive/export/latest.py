@@ -35,6 +35,7 @@ from binlogio.columnar import read_events
 from binlogio.constants import EventType
 from binlogio.dotted_names import dotted_name, split_name
 from binlogio.errors import ExportError, Hint, UnsupportedFeature
+from binlogio.format.splits import Split
 from binlogio.schema import statements
 from binlogio.schema.ddl.first_words import may_be_ddl
 from binlogio.schema.ddl.foreign_keys import Cascade, cascades_of
@@ -125,26 +126,40 @@ class TableMark:
         return replace(self, clears=False) if is_alike else None
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierStatements:
+    """The temporary tables that were made, and the XA transactions that are prepared, in logs so far."""
+
+    temporary: set[tuple[str, str]] = field(default_factory=set)
+    prepared: set[str] = field(default_factory=set)
+
+
 def table_marks(
-    logs: Sequence[tuple[LogFile, int, int]], where: EventFilter, keyring: Keyring | None, *, verify_checksum: bool
+    logs: Sequence[tuple[LogFile, int, int, bool]],
+    where: EventFilter,
+    keyring: Keyring | None,
+    *,
+    verify_checksum: bool,
+    earlier: EarlierStatements,
 ) -> Iterator[TableMark]:
     """Yield the marks in logs, in order.
 
     Args:
-        logs: the logs, each with the start and the end of its range of offsets.
+        logs: the logs, each with the start and the end of its range of offsets; True: it is read from its beginning.
         where: selects events by time and GTID.
         keyring: the keys of encrypted logs.
         verify_checksum: compare the CRC32 of every event with its bytes.
+        earlier: what was before the logs; gets what is in them.
 
     Raises:
         BinlogError: a log is damaged, or is not a binary log.
     """
-    temporary: set[tuple[str, str]] = set()
-    prepared: set[str] = set()
+    temporary, prepared = earlier.temporary, earlier.prepared
     selection = replace(OF_NO_TABLE, verify_checksum=verify_checksum)
-    for number, (log, start, end) in enumerate(logs):
+    for number, (log, start, end, is_whole) in enumerate(logs):
         begin = begin_time = 0
-        for batch in read_events(log, None, selection, keyring):
+        split = Split(start, end) if start and not is_whole else None
+        for batch in read_events(log, split, selection, keyring) if start < end else ():
             kinds, sql = batch.column("type"), batch.column("sql")
             is_begin = begins_group(batch)
             begins = np.concatenate([[begin], np.asarray(batch.column("pos").filter(is_begin))])
@@ -191,7 +206,9 @@ def _mark(
     statement = statements.recognize(sql.encode("utf-8", "surrogateescape"))
     if isinstance(statement, (statements.Rollback, statements.RollbackTo)):
         return TableMark(log, file, pos, "changes are rolled back", begin=begin)
-    if isinstance(statement, statements.Xa) and statement.step == "COMMIT" and statement.xid not in prepared:
+    if isinstance(statement, statements.Xa) and statement.step in ("COMMIT", "ROLLBACK") and statement.xid in prepared:
+        prepared.remove(statement.xid)
+    elif isinstance(statement, statements.Xa) and statement.step == "COMMIT":
         reason = "an XA transaction is committed that was prepared before, and its changes are not in these logs"
         return TableMark(log, file, pos, reason, mentions="")
     if isinstance(statement, statements.OtherStatement) and statement.changes_rows:

@@ -72,7 +72,8 @@ class ExportLedger:
     """The content of an export, and the options it was made with.
 
     `tables` are the tables whose state is known, of an export that continues a dump. `cascades` are the foreign keys
-    that change rows, of a latest state. `merged` are tables into which rows were merged. `run` counts the exports into
+    that change rows, of a latest state. `merged` are tables into which rows were merged. `temporary` and
+    `prepared` are the `latest.EarlierStatements`. `run` counts the exports into
     the target. `id` identifies the target in the transaction logs of Delta and Iceberg
     tables. `named` are the tables whose columns have names. `gtids` has the GTIDs of the logs (`ServerGtids`).
     `columns` has the names and types of the last columns of each table, `schema_changes` the fields of `SchemaChange`.
@@ -93,6 +94,8 @@ class ExportLedger:
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     schema_changes: list[dict[str, Any]] = field(default_factory=list)
     merged: list[str] = field(default_factory=list)
+    temporary: list[list[str]] = field(default_factory=list)
+    prepared: list[str] = field(default_factory=list)
     version: int = _VERSION
 
     @classmethod
@@ -235,7 +238,9 @@ def _check_fields(ledger: ExportLedger) -> None:
     Raises:
         ValueError, KeyError, TypeError: a field has another one.
     """
-    texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named, *ledger.merged, *(ledger.tables or ())]
+    texts: list[Any] = [ledger.form, ledger.id, *ledger.removed, *ledger.named, *ledger.merged, *ledger.prepared]
+    texts += ledger.tables or ()
+    texts += [name for schema, table in ledger.temporary for name in (schema, table)]
     for columns in ledger.columns.values():
         texts += [*columns.keys(), *columns.values()]
     for change in ledger.schema_changes:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlogio.archive.export.base import Base, check_stop, open_base
-from binlogio.archive.export.latest import LatestRows, table_marks
+from binlogio.archive.export.latest import EarlierStatements, LatestRows, table_marks
 from binlogio.archive.export.ledger import (
     ExportLedger,
     SchemaChange,
@@ -329,7 +329,7 @@ def _write_parts(run_parts: RunParts, rows_of: TableBatches, ranges: list[_LogRa
     if not isinstance(target, TargetDirectory):
         raise ExportError("several processes write to a directory only", hint="choose another format")
     rows, by_name = Counter[str](), {name_text(one.log.name): one for one in ranges}
-    wanted = [(one.log, one.part, one.is_whole) for one in ranges if not one.is_held]
+    wanted = [(one.log, one.part, not one.is_divisible) for one in ranges if not one.is_held]
     for part in run_parts(target.part_writer(rows_of), wanted) if wanted else ():
         places: dict[str, tuple[str | None, int | None]] = {}
         for table, log, pos, schema in part.columns:
@@ -484,6 +484,7 @@ class _LogRange:
     """The part [start, end) of a log that the target lacks; of it, the events in `wanted` are exported.
 
     `is_unfinished` is True if the log ends in an incomplete event group, `is_closed` if its server has closed it.
+    `is_divisible` is True if groups of it are found by position.
     """
 
     log: LogFile
@@ -495,6 +496,7 @@ class _LogRange:
     is_unfinished: bool = False
     is_closed: bool = False
     is_held: bool = False
+    is_divisible: bool = False
     wanted: Range = field(default_factory=Range)
 
     @classmethod
@@ -526,7 +528,7 @@ class _LogRange:
         is_held = 0 < start >= end
         return cls(
             log, head, start, max(start, end), is_whole=False, is_unfinished=is_unfinished, is_closed=is_closed,
-            is_held=is_held,
+            is_held=is_held, is_divisible=True,
         )  # fmt: skip
 
     @property
@@ -636,12 +638,16 @@ def _latest(
     merged = target if isinstance(target, TargetDirectory) and target.is_merged else None
     if any(one.log.stream is not None for one in ranges):
         raise ExportError("the latest state needs logs that can be read twice", found="a stream")
-    logs = [(one.log, one.part.start, one.part.end) for one in ranges]
-    marks = table_marks(logs, rows_of.where, keyring, verify_checksum=verify_checksum)
     numbers = {name_text(one.log.name): number for number, one in enumerate(ranges)}
     earlier, held = base.ledger, base.rows
     if merged is not None:
         earlier, held = target.ledger, merged.held_rows(rows_of.wants_table)
+    logs = [(one.log, one.part.start, one.part.end, not one.is_divisible) for one in ranges]
+    before = EarlierStatements()
+    for pair in [] if earlier is None else earlier.temporary:
+        before.temporary.add((pair[0], pair[1]))
+    before.prepared.update([] if earlier is None else earlier.prepared)
+    marks = table_marks(logs, rows_of.where, keyring, verify_checksum=verify_checksum, earlier=before)
     known = None if earlier is None else earlier.tables
     keys = None if key is None else list(key)
     cascades = [] if earlier is None else list(map(cascade_from_json, earlier.cascades))
@@ -663,6 +669,7 @@ def _latest(
         yield from rows.finish()
         ledger = target.ledger
         ledger.tables, ledger.cascades = rows.known_after(), list(map(cascade_to_json, rows.cascades))
+        ledger.temporary, ledger.prepared = sorted(map(list, before.temporary)), sorted(before.prepared)
         if merged is not None:
             merged.merges = rows.merged
 
