@@ -47,8 +47,9 @@ CATALOGUE: Final = "binlogio-definitions.json"
 """The file in the directory of an archive with the DDL of its logs, if their rows have no names of columns."""
 FORMATS: Final = ("parquet", "delta", "iceberg")
 _OPTIONS: Final = (
-    "databaseCharset", "definitionsLocation", "followDdl", "ignoreMissingLogs", "keyring", "maxPartitionBytes",
-    "schemaFile", "sourceColumns", "statementChanges", "tables", "trustDdl", "verifyChecksum", "zeroDates",
+    "databaseCharset", "definitionsLocation", "followDdl", "ignoreMissingLogs", "keyring", "maxBytesPerTrigger",
+    "maxPartitionBytes", "schemaFile", "sourceColumns", "statementChanges", "tables", "trustDdl", "verifyChecksum",
+    "zeroDates",
 )  # fmt: skip
 _SYNC_OPTIONS: Final = tuple(
     name
@@ -78,7 +79,10 @@ def archive_logs(
 
     def run(writer: PartWriter, wanted: Sequence[LogRange]) -> Iterator[WrittenPart]:
         nonlocal request
-        request = replace(request, statements=statements_of(options, request.keyring, last=wanted[-1][0]))
+        found = statements_of(options, request.keyring, request.statements, wanted[-1][0])
+        request = replace(request, statements=found)
+        if found is not None and options.definitions_location is None and (Path(path) / LEDGER_NAME).exists():
+            write_catalogue(str(stored), found)  # a directory without a ledger must be empty
         is_given = "maxpartitionbytes" in map(str.lower, given)
         size = options.max_partition_bytes if is_given else _task_bytes(spark, wanted)
         return _written(spark, writer, request, list(written_parts(wanted, size)))
@@ -127,18 +131,27 @@ def _options_of(logs: Logs, given: Mapping[str, str]) -> BinlogReadOptions:
 def _exported(
     options: BinlogReadOptions, request: Request, path: str | os.PathLike[str], **settings: Any
 ) -> ExportSummary:
-    return export(
-        options.paths,
-        path,
-        tables=options.tables or None,
-        append=True,
-        verify_checksum=options.verify_checksum,
-        keyring=request.keyring,
-        definitions=request.definitions,
-        ignore_missing_logs=options.ignore_missing_logs,
-        statement_changes=options.statement_changes,
-        **{**settings, "zero_dates": options.zero_dates},
-    )
+    """Export the logs; with `maxBytesPerTrigger` by exports that continue each other."""
+
+    def next_part() -> ExportSummary:
+        return export(
+            options.paths,
+            path,
+            tables=options.tables or None,
+            append=True,
+            most_bytes=options.max_bytes_per_trigger,
+            verify_checksum=options.verify_checksum,
+            keyring=request.keyring,
+            definitions=request.definitions,
+            ignore_missing_logs=options.ignore_missing_logs,
+            **{**settings, "zero_dates": options.zero_dates, "statement_changes": options.statement_changes},
+        )
+
+    summary = next_part()
+    while summary.is_partial:
+        settings["base"] = None
+        summary = summary.followed_by(next_part())
+    return summary
 
 
 def _task_bytes(spark: SparkSession, logs: Iterable[LogRange]) -> int:

@@ -18,6 +18,7 @@ import pytest
 
 from binlogio import BinlogWriter, ColumnDefinition, Insert, ServerVariables, Statement, TableDefinition
 from binlogio.archive.export import export
+from binlogio.archive.export.ledger import load_ledger
 from binlogio.errors import BinlogFormatError, ExportError, MissingLogs, UnsupportedFeature
 from binlogio.format import Split
 from binlogio.selection.event_filter import Range
@@ -188,6 +189,19 @@ def test_missing_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
 
     with pytest.raises(MissingLogs, match=r"binlog\.000003"):
         archive_to(spark, logs, to)
+
+
+def test_large_archive_is_committed_in_parts(spark: SparkSession, tmp_path: Path) -> None:
+    """A part has whole logs; the result is that of one export."""
+    logs, to = logs_in(tmp_path, WIDE, NARROW), tmp_path / "to"
+    count = len(list(logs.glob("binlog.0*")))
+
+    summary = archive_to(spark, logs, to, format="delta", maxBytesPerTrigger="1k")
+    expected = export(logs, tmp_path / "one", format="delta")
+
+    assert load_ledger(to).run == count  # type: ignore[union-attr]
+    assert (summary.rows, summary.schema_changes) == (expected.rows, expected.schema_changes)
+    assert rows_of(to, "delta", "shop.orders") == rows_of(tmp_path / "one", "delta", "shop.orders")
 
 
 def test_files_have_the_size_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -93,7 +94,7 @@ class ExportSummary:
     contained completely. `unfinished` has the logs that end in an incomplete event group, with its offset; it is not
     exported. `missing` names missing logs that were ignored. `statement_changes` has the first statement of each log
     that changes rows as SQL text: the export lacks these rows. `schema_changes` are those of tables whose changes the
-    target has.
+    target has. `is_partial` is True if logs were left for another export (`most_bytes`).
     """
 
     rows: dict[str, int]
@@ -103,6 +104,19 @@ class ExportSummary:
     missing: tuple[str, ...] = ()
     statement_changes: tuple[StatementChange, ...] = ()
     schema_changes: tuple[SchemaChange, ...] = ()
+    is_partial: bool = False
+
+    def followed_by(self, later: ExportSummary) -> ExportSummary:
+        """Return the result of this export and the one that continued it."""
+        return replace_fields(
+            later,
+            rows=dict(sorted((Counter(self.rows) + Counter(later.rows)).items())),
+            files=self.files + later.files,
+            held=self.held,
+            missing=self.missing + later.missing,
+            statement_changes=self.statement_changes + later.statement_changes,
+            schema_changes=self.schema_changes + later.schema_changes,
+        )
 
     @property
     def row_count(self) -> int:
@@ -130,6 +144,7 @@ def export(
     key: Collection[str] | None = None,
     partition_by: Literal["day", "hour"] | None = None,
     file_bytes: int | None = None,
+    most_bytes: int | None = None,
     append: bool = False,
     replace: bool = False,
     compression: Literal["zstd", "snappy", "lz4", "gzip", "none"] | None = None,
@@ -169,6 +184,7 @@ def export(
         key: for `latest`, the primary key columns of tables whose key is not in the log or in `definitions`.
         partition_by: "day" or "hour": partition by the day or hour (UTC) of the change.
         file_bytes: begin a new file when one has about this size.
+        most_bytes: export only the first logs which the target lacks, of about this number of bytes.
         append: continue an export: logs, or parts of them, that the target already contains are skipped.
         replace: replace an export.
         compression: compression of Parquet and Arrow files; by default "zstd", for Arrow "lz4".
@@ -261,7 +277,7 @@ def export(
                 raise ExportError("the export has its rows already", file=str(to), hint="continue it without a base")
             target.ledger.logs, target.ledger.gtids = list(before.ledger.logs), before.ledger.gtids
         check_bounds(rows_of.logs, None if target.ledger.logs else start_offset, stop_offset, ring)
-        ranges = [_LogRange.of(log, target.ledger, ring) for log in rows_of.logs]
+        ranges = _first_ranges(rows_of.logs, target.ledger, ring, most_bytes)
         ends = {one.log: HIGHEST if one.is_closed else one.end for one in ranges}
         read = cache(lambda log: logged_gtids(log, ring, ends[log]))
         servers = ServerGtids.from_json(target.ledger.gtids)
@@ -271,7 +287,8 @@ def export(
         if ranges and before.ledger is not None:
             parts = [(one.log, one.head, max(one.start, one.wanted.start)) for one in ranges]
             check_stop(before.ledger, parts, events, stop_offset, ring)
-        if ranges and stop_offset is not None:
+        is_partial = len(ranges) < len(rows_of.logs)
+        if ranges and stop_offset is not None and not is_partial:
             ranges[-1].wanted = ranges[-1].wanted.within(Range(end=stop_offset))
         _check_logs(ranges, in_order=latest)
         changes_before, texts = len(target.ledger.schema_changes), _StatementChanges(ranges)
@@ -295,6 +312,7 @@ def export(
         missing=tuple(missing),
         statement_changes=tuple(sorted(texts.found.values(), key=texts.order)),
         schema_changes=tuple(SchemaChange(**one) for one in target.ledger.schema_changes[changes_before:]),
+        is_partial=is_partial,
     )
 
 
@@ -583,6 +601,19 @@ class _StatementChanges:
     def order(self, one: StatementChange) -> tuple[int, int]:
         """Return the number of the log, and the offset."""
         return self._parts[one.file][0], one.pos
+
+
+def _first_ranges(
+    logs: Iterable[LogFile], ledger: ExportLedger, keyring: Keyring | None, most_bytes: int | None
+) -> list[_LogRange]:
+    """Return the parts of the logs that the target lacks, of about `most_bytes`."""
+    ranges, left = [], HIGHEST if most_bytes is None else most_bytes
+    for log in logs:
+        if left <= 0:
+            break
+        ranges.append(_LogRange.of(log, ledger, keyring))
+        left -= 0 if ranges[-1].is_held else max(1, (log.size or 0) - ranges[-1].start)
+    return ranges
 
 
 def _incomplete_end(reader: BinlogReader) -> int | None:
