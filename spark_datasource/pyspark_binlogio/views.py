@@ -103,14 +103,14 @@ def row_batches(
     note_plan: Callable[[TablePlan], None] | None = None,
     all_columns: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the row changes of a piece of a log.
+    """Return the row changes of a piece of a log.
 
     Args:
         piece: the piece.
         request: the read.
         source_columns: as in `RowSelection`; None: those of the options that the read has.
         note_plan: as in `RowSelection`.
-        all_columns: images have all columns of the table, also where the read selects some.
+        all_columns: images have all columns of the table, also where the read selects some. Batches may be large.
 
     Raises:
         BinlogError: the bytes are not a binary log; with file and offset.
@@ -125,9 +125,15 @@ def row_batches(
         selection = replace(selection, columns=None if all_columns else ())
     definitions = definitions_before(piece, request)
     found = read_split(piece.log, piece.split, selection, request.keyring, definitions=definitions)
-    for _, batch in found:
-        for start in range(0, batch.num_rows, _SPARK_BATCH_ROWS):
-            yield batch.slice(start, _SPARK_BATCH_ROWS)
+    if all_columns:
+        return (batch for _, batch in found)
+    return (part for _, batch in found for part in _of_spark(batch))
+
+
+def _of_spark(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the parts of a batch in the size for Spark."""
+    for start in range(0, batch.num_rows, _SPARK_BATCH_ROWS):
+        yield batch.slice(start, _SPARK_BATCH_ROWS)
 
 
 def definitions_before(piece: Piece, request: Request) -> DefinitionSource | None:
@@ -233,6 +239,9 @@ CHANGES_FILTERS: Final = {"_file": "files", "_gtid": "gtids", POS: "pos"}
 
 _LOG_DIGITS, _POS_DIGITS, _ROW_DIGITS = 10, 13, 10
 _STATEMENT_BYTES: Final = 4 << 20  # bytes of statements in a batch: each row has the text of its statement
+_DIGITS: Final = np.frombuffer("".join(f"{one:04}" for one in range(10_000)).encode(), np.uint32)  # 4 digits each
+_LEAST_RUN: Final = 16  # rows on average of runs of images that are copied as a whole
+_LONG_RUN: Final = 1 << 12  # rows on average of runs of images that are batches of their own
 _OPS: Final = ("insert", "update", "delete")
 _INSERT, _UPDATE, _DELETE = range(3)
 
@@ -272,8 +281,9 @@ def changes_batches(piece: Piece, request: Request) -> Iterator[pa.RecordBatch]:
         _refuse_own_names(batch.schema.field("after").type, own)
         is_whole = _is_whole(batch)
         count = batch.num_rows if is_whole.all() else int(is_whole.argmin())
-        for part in _of_few_statements(batch.slice(0, count)):
-            yield _flat(part, keys)
+        for few in _of_few_statements(batch.slice(0, count)):
+            for part in _of_one_image(few):
+                yield from _of_spark(_flat(part, keys))
         if count < batch.num_rows:
             raise _partial_image(batch.slice(count, 1))
 
@@ -285,29 +295,65 @@ def _flat(batch: pa.RecordBatch, keys: set[tuple[str, ...]]) -> pa.RecordBatch:
     before, after = batch.column("before"), batch.column("after")
     has_before, has_after = (np.asarray(side.is_valid()) for side in (before, after))
     is_update = has_before & has_after
-    is_moved = is_update & _key_changes(before, after, keys)
+    is_moved = is_update & _key_changes(before, after, keys) if is_update.any() else is_update
     change = np.repeat(np.arange(batch.num_rows), 1 + is_moved)  # the number of the change of each record
     is_second = np.concatenate(([False], change[1:] == change[:-1])) if len(change) else np.zeros(0, bool)
-    is_first = is_moved[change] & ~is_second
-    is_delete = ~has_after[change] | is_first
-    images = pa.concat_arrays([before, after]).take(pa.array(change + ~is_delete * batch.num_rows))
-    op = np.where(is_delete, _DELETE, np.where((is_update & ~is_moved)[change], _UPDATE, _INSERT))
-    rows = pa.array(change)
+    is_delete = ~has_after[change] | (is_moved[change] & ~is_second)
+    images = _images(before, after, change, is_delete)
+    rows = None  # the changes of the records, unless each change is one
+    op = batch.column("op")
+    if is_moved.any():
+        rows = pa.array(change)
+        codes = np.where(is_delete, _DELETE, np.where((is_update & ~is_moved)[change], _UPDATE, _INSERT))
+        op = pa.array(_OPS).take(pa.array(codes))
+
+    def of(values: pa.Array) -> pa.Array:
+        return values if rows is None else values.take(rows)
+
     columns = {
-        **dict(zip((field.name for field in images.type), images.flatten(), strict=True)),
-        OP: pa.array(_OPS).take(pa.array(op)),
+        **dict(zip((field.name for field in after.type), images, strict=True)),
+        OP: op,
         "_sequence": _sequences(batch, change, is_second),
-        "_gtid": batch.column("gtid").take(rows),
-        "_file": batch.column("file").take(rows),
-        POS: batch.column("pos").take(rows),
+        "_gtid": of(batch.column("gtid")),
+        "_file": of(batch.column("file")),
+        POS: of(batch.column("pos")),
     }
     for name, kind in SOURCE_TYPES.items():
         if name in batch.schema.names:
             values = batch.column(name)
             if name == "commit_timestamp":
                 values = pc.coalesce(values, batch.column("timestamp").cast(values.type))
-            columns[f"_{name}"] = values.take(rows).cast(kind)
+            columns[f"_{name}"] = of(values).cast(kind)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _runs(values: Bits, least: int) -> list[tuple[int, int]]:
+    """Return begin and end of each run of equal values; empty if they have less than `least` values on average."""
+    bounds = np.flatnonzero(values[1:] != values[:-1]) + 1
+    few = len(bounds) * least <= len(values) > 0
+    return [*pairwise([0, *bounds.tolist(), len(values)])] if few else []
+
+
+def _of_one_image(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the long runs of deletes and of other changes in a batch, whose images need no copy; else the batch."""
+    for begin, end in _runs(np.asarray(batch.column("after").is_valid()), _LONG_RUN) or [(0, batch.num_rows)]:
+        yield batch.slice(begin, end - begin)
+
+
+def _images(before: pa.StructArray, after: pa.StructArray, change: Numbers, is_delete: Bits) -> list[pa.Array]:
+    """Return the columns of the image of each record: that before a delete, that after another change."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - planning does not need it
+
+    if len(change) == len(before) and (runs := _runs(is_delete, _LEAST_RUN)):  # no copy of each value
+        found = [(before if is_delete[begin] else after).slice(begin, end - begin) for begin, end in runs]
+        image = found[0] if len(found) == 1 else pa.concat_arrays([after.slice(0, 0), *found])
+    elif len(change) == len(before):
+        sides = zip(before.flatten(), after.flatten(), strict=True)
+        return [pc.if_else(pa.array(is_delete), old, new) for old, new in sides]
+    else:
+        image = pa.concat_arrays([before, after]).take(pa.array(change + ~is_delete * len(before)))
+    columns: list[pa.Array] = image.flatten()
+    return columns
 
 
 def _key_changes(before: pa.StructArray, after: pa.StructArray, keys: set[tuple[str, ...]]) -> Bits:
@@ -351,19 +397,20 @@ def _partial_image(change: pa.RecordBatch) -> BinlogFormatError:
 
 def _sequences(batch: pa.RecordBatch, change: Numbers, is_second: Bits) -> pa.Array:
     """Return the values of the column `_sequence`."""
-    digits = np.full((len(change), _LOG_DIGITS + _POS_DIGITS + _ROW_DIGITS + 4), ord("."), np.uint8)
     number = max(0, log_number(batch.column("file")[0].as_py())[1]) if len(change) else 0
-    at = 0
-    for width, values in (
-        (_LOG_DIGITS, np.full(batch.num_rows, number)),
-        (_POS_DIGITS, np.asarray(batch.column("pos"))),
-        (_ROW_DIGITS, np.asarray(batch.column("row"), np.int64)),
-    ):
-        powers = 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
-        digits[:, at : at + width] = (values[:, None] // powers % 10 + ord("0"))[change]
-        at += width + 1
-    digits[:, at] = ord("0") + is_second
-    offsets = np.arange(0, digits.size + 1, digits.shape[1], dtype=np.int32)
+    width = _LOG_DIGITS + _POS_DIGITS + _ROW_DIGITS + 4
+    digits = np.empty((batch.num_rows, width), np.uint8)
+    digits[:] = np.frombuffer(f"{number:0{_LOG_DIGITS}}.{0:0{_POS_DIGITS}}.{0:0{_ROW_DIGITS}}.0".encode(), np.uint8)
+    for place, column in ((width - _ROW_DIGITS - 3, "pos"), (width - 2, "row")):
+        values, end = np.asarray(batch.column(column)).astype(np.uint64), place
+        while values.any():
+            rest, end = values // len(_DIGITS), end - 4  # faster than divmod
+            np.ndarray(len(values), np.uint32, digits, end, (width,))[:] = _DIGITS[values - rest * len(_DIGITS)]
+            values = rest
+    if len(change) != batch.num_rows:
+        digits = digits[change]
+        digits[:, -1] += is_second
+    offsets = np.arange(0, digits.size + 1, width, dtype=np.int32)
     return pa.StringArray.from_buffers(len(change), pa.py_buffer(offsets), pa.py_buffer(digits))
 
 
@@ -375,7 +422,11 @@ def _of_few_statements(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch
         return
     statements = batch.column("statement")
-    sizes = pc.fill_null(pc.binary_length(statements.dictionary).take(statements.indices), 0)
+    lengths = pc.binary_length(statements.dictionary)
+    if (pc.max(lengths).as_py() or 0) * batch.num_rows <= _STATEMENT_BYTES:
+        yield batch
+        return
+    sizes = pc.fill_null(lengths.take(statements.indices), 0)
     part = np.cumsum(np.asarray(sizes, np.int64)) // _STATEMENT_BYTES
     cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), batch.num_rows]
     for begin, end in pairwise(cuts):

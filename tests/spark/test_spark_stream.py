@@ -295,3 +295,31 @@ def test_query_continues_from_its_checkpoint(spark: SparkSession, tmp_path: Path
     found = spark.read.parquet(str(out)).orderBy("file", "pos", "row").select(*PLACE).collect()
     assert [row.asDict() for row in found] == [row.asDict() for row in load(spark, source).select(*PLACE).collect()]
     assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.spark
+def test_a_batch_gives_dead_letters_and_metrics_by_table(spark: SparkSession, tmp_path: Path) -> None:
+    """With the columns that there are: the errors in a table of their own, counts and lag in the progress."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own alias
+
+    shutil.copy(MYSQL / "crashed" / "binlog.bitflip", tmp_path / "binlog.000001")
+    found: dict[str, list[Any]] = {"good": [], "bad": []}
+
+    def split(batch: DataFrame, _: int) -> None:
+        for name, where in (("good", "_corrupt_record IS NULL"), ("bad", "_corrupt_record IS NOT NULL")):
+            found[name] += batch.where(where).select("file", "pos", "_corrupt_record").collect()
+
+    records = spark.readStream.format("binlog").option("mode", "PERMISSIVE").load(str(tmp_path))
+    lag = F.max(F.unix_timestamp() - F.unix_timestamp("timestamp")).alias("lag")
+    observed = records.observe("changes", F.count_if(F.col("table") == "c").alias("c"), lag)
+    query = observed.writeStream.foreachBatch(split).trigger(availableNow=True)
+    running = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    running.awaitTermination()
+    progress = running.lastProgress
+    assert progress is not None
+    metrics = progress["observedMetrics"]["changes"]
+
+    assert [row.pos for row in found["bad"]] == [61059]
+    assert "checksum" in found["bad"][0]["_corrupt_record"]
+    assert metrics["c"] == len(found["good"])
+    assert metrics["lag"] > 0
