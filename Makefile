@@ -47,7 +47,8 @@ differential: .venv/.ready-dev  ## random work of SEEDS=1-10 on SERVER=mysql97, 
 	@$(if $(KIND_$(SERVER)),,echo 'differential: SERVER is mysql97, mariadb1011 or mariadb118'; exit 2)
 	@BINLOGIO_SEEDS=$(SEEDS) $(PY) -m pytest -q -m server -k 'random and $(KIND_$(SERVER))' $(ARGS) \
 	  tests/servers/test_differential_servers.py tests/servers/test_explain_servers.py \
-	  tests/servers/test_schema_ddl_servers.py tests/servers/test_recovery_servers.py tests/servers/test_undo_servers.py
+	  tests/servers/test_schema_ddl_servers.py tests/servers/test_recovery_servers.py tests/servers/test_undo_servers.py \
+	  tests/servers/test_spark_replay_servers.py
 
 check: .venv/.ready-dev  ## format, lint, types, layers, spelling
 	@echo '==> ruff format' && .venv/bin/ruff format --check --quiet . || { echo 'check: some files are not formatted: make format'; exit 1; }
