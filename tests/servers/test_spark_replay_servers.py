@@ -53,8 +53,12 @@ def server(request: pytest.FixtureRequest) -> Iterator[Instance]:
         yield instance
 
 
-def rows(random: Random, cursor: Any) -> str:
-    """Return a statement that changes rows of a table with the columns that it has now; values may not fit."""
+def rows(random: Random, cursor: Any, replace: str) -> str:
+    """Return a statement that changes rows of a table with the columns that it has now; values may not fit.
+
+    MariaDB logs REPLACE as an update without the columns that it sets to their defaults (MINIMAL): `replace` is another
+    word for it.
+    """
     table = random.choice(TABLES)
     cursor.execute(
         f"SELECT column_name FROM information_schema.columns WHERE (table_schema, table_name) = ('w', '{table}')"
@@ -70,7 +74,7 @@ def rows(random: Random, cursor: Any) -> str:
     kind = random.random()
     if kind < 0.65:
         values = (f"({', '.join(value() for _ in chosen)})" for _ in range(random.choice((1, 2, 5, 9))))
-        word = random.choice(("INSERT IGNORE INTO", "INSERT INTO", "REPLACE INTO"))
+        word = random.choice(("INSERT IGNORE INTO", "INSERT INTO", replace))
         return f"{word} {table} ({', '.join(chosen)}) VALUES {', '.join(values)}"
     where = random.choice(("", f" WHERE {random.choice(names)} > {value()}", f" ORDER BY {names[0]} LIMIT 2"))
     if kind < 0.93:
@@ -81,6 +85,7 @@ def rows(random: Random, cursor: Any) -> str:
 def execute(server: Instance, random: Random) -> dict[str, Any]:
     """Execute the statements of a seed; return the tables of the server. It refuses those that do not fit."""
     generator = DdlGenerator(random, is_mariadb=server.vendor.is_mariadb)
+    replace = "INSERT IGNORE INTO" if server.vendor.is_mariadb else "REPLACE INTO"
     reset(server)
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_mode = ''")
@@ -88,7 +93,7 @@ def execute(server: Instance, random: Random) -> dict[str, Any]:
             cursor.execute(sql)
         for _ in range(STATEMENTS):
             try:
-                cursor.execute(generator.statement() if random.random() < 0.15 else rows(random, cursor))
+                cursor.execute(generator.statement() if random.random() < 0.15 else rows(random, cursor, replace))
             except pymysql.Error:
                 continue
         tables: dict[str, Any] = json.loads(tables_of(connection, {}))["tables"]
