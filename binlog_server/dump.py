@@ -34,8 +34,10 @@ from binlogio.archive.event_batches import BEGINS, ENDS, IS_OUTSIDE, EventBatch,
 from binlogio.constants import CHECKSUM_SIZE, HEADER_SIZE, LOG_POS_BYTES, EventType, HeaderFlag
 from binlogio.errors import BinlogError, ChangedLogs, PositionError, TruncatedEvent
 from binlogio.events import codec_for
+from binlogio.events.base import EventHeader, ParseContext, UnknownEvent
 from binlogio.events.control import HEARTBEAT_V2, HEARTBEAT_V2_LOG_NAME, HEARTBEAT_V2_LOG_POSITION
 from binlogio.events.mariadb import MariadbGtidListEvent, MariadbGtidListFlag
+from binlogio.format.encoder import Encoder
 from binlogio.format.event_starts import check_event_start
 from binlogio.gtid import Gtid, GtidSet, MariadbGtid, MariadbGtidPosition, parse_gtid_set
 from binlogio.selection.event_filter import like_numbers, parse_gtid
@@ -309,11 +311,10 @@ class Dump:
             part.at += len(event)
 
     def _artificial(self, code: EventType, body: bytes, *, log_pos: int = 0, flags: int = 0) -> None:
-        size = HEADER_SIZE + len(body) + CHECKSUM_SIZE * self._is_summed
-        fields = ((0, 4), (code, 1), (self._logs.server_id, 4), (size, 4), (log_pos & _LOW_BITS, 4), (flags, 2))
-        event = b"".join(int(value).to_bytes(width, "little") for value, width in fields) + body
-        checksum = zlib.crc32(event).to_bytes(CHECKSUM_SIZE, "little") if self._is_summed else b""
-        self._packets.write(b"\0" + event + checksum)
+        pos = log_pos & _LOW_BITS
+        header = EventHeader(type_code=code, server_id=self._logs.server_id, log_pos=pos, flags=flags)
+        context = ParseContext(checksum_algorithm=int(self._is_summed))
+        self._packets.write(b"\0" + Encoder(context).encode(UnknownEvent(body, header)))
         self._sent_at = time.monotonic()
 
     def _beat(self, name: str, offset: int) -> None:

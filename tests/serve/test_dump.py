@@ -176,6 +176,7 @@ def many(tmp_path: Path) -> Path:
         ("1-12", range(13, 31)),
         ("1-30", ()),
         ("2-3:7:11-20", (1, 4, 5, 6, 8, 9, 10, *range(21, 31))),
+        ("1-28,4e11fa47-71ca-11e1-9e33-c80aa9429562:1-50", (29, 30)),  # those of another server do not matter
     ],
 )
 def test_mysql_client_gets_the_transactions_that_it_does_not_have(many: Path, known: str, expected: Any) -> None:
@@ -183,12 +184,6 @@ def test_mysql_client_gets_the_transactions_that_it_does_not_have(many: Path, kn
         events = list(client(server).by_gtids(GtidSet.parse(f"{UUID}:{known}") if known else GtidSet()))
 
     assert gtids_of(events) == [*expected]
-
-
-def test_transactions_of_another_client_do_not_matter(many: Path) -> None:
-    others = GtidSet.parse(f"4e11fa47-71ca-11e1-9e33-c80aa9429562:1-50,{UUID}:1-28")
-    with serving(many) as server:
-        assert gtids_of(list(client(server).by_gtids(others))) == [29, 30]
 
 
 def test_purged_transactions_and_unknown_ones_of_the_source_are_errors(many: Path) -> None:
@@ -322,6 +317,9 @@ def test_logs_end_before_a_transaction_a_position_or_a_time(many: Path) -> None:
     assert numbers(many, selection=Selection(stop=Position("binlog.000003", starts[2]))) == [*range(1, 13)]
     assert numbers(many, selection=Selection(stop_time=1)) == []
     assert numbers(many, selection=Selection(stop_time=1 << 31)) == [*range(1, 31)]
+    assert numbers(many, selection=Selection(exclude_gtids=GtidSet.parse(f"{UUID}:3-29"))) == [1, 2, 30]
+    with pytest.raises(ConditionError, match="no event group of the logs has such a GTID"):
+        SourceLogs([str(many)], ServeOptions(until=GtidSet.parse(f"{UUID}:99")))
 
 
 def test_state_of_logs_with_an_end_is_that_of_the_end(many: Path) -> None:
@@ -338,17 +336,6 @@ def test_state_of_logs_with_an_end_is_that_of_the_end(many: Path) -> None:
             list(ask.by_gtids(GtidSet.parse(f"{UUID}:1-20")))
         with pytest.raises(pymysql.err.MySQLError, match="Could not find first log"):
             list(ask.by_position("binlog.000004"))
-
-
-def test_selected_groups_are_sent_whole(many: Path) -> None:
-    wanted = Selection(exclude_gtids=GtidSet.parse(f"{UUID}:3-29"))
-
-    assert numbers(many, selection=wanted) == [1, 2, 30]
-
-
-def test_end_that_is_not_in_the_logs_is_refused(many: Path) -> None:
-    with pytest.raises(ConditionError, match="no event group of the logs has such a GTID"):
-        SourceLogs([str(many)], ServeOptions(until=GtidSet.parse(f"{UUID}:99")))
 
 
 def test_missing_log_and_logs_of_two_servers_are_refused(many: Path, tmp_path: Path) -> None:
