@@ -1,6 +1,6 @@
 """Sends the events of the served logs to a client: COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
 
-    dump      := position: u32  flags: u16  server_id: u32  file: u8[*]
+    dump      := position: u32  flags: u16  server_id: u32  file: u8[*]           -- ends before its first zero byte
     dump_gtid := flags: u16  server_id: u32  file: u32_text  position: u64  gtids: u32_text
     stream    := (rotate format_description event*)*  (heartbeat | event)*  (eof | error)?
 
@@ -78,20 +78,20 @@ class DumpRequest:
         """Parse COM_BINLOG_DUMP."""
         reader = PayloadReader(payload)
         position, flags, server_id = reader.number(4), reader.number(2), reader.number(4)
-        return cls(reader.rest().decode("utf-8", "replace"), position, flags, server_id)
+        return cls(reader.text().decode("utf-8", "replace"), position, flags, server_id)
 
     @classmethod
     def by_gtids(cls, payload: bytes) -> DumpRequest:
         """Parse COM_BINLOG_DUMP_GTID."""
         reader = PayloadReader(payload)
         flags, server_id = reader.number(2), reader.number(4)
-        file = reader.take(reader.number(4)).decode("utf-8", "replace")
+        name, _, _ = reader.take(reader.number(4)).partition(b"\0")
         position = reader.number(8)
         try:
             gtids = parse_gtid_set(reader.take(reader.number(4)))
         except BinlogError as exc:
             raise ProtocolError(f"not a GTID set: {exc}") from exc
-        return cls(file, position, flags, server_id, gtids)
+        return cls(name.decode("utf-8", "replace"), position, flags, server_id, gtids)
 
 
 class Dump:
@@ -202,8 +202,9 @@ class Dump:
                 self._artificial(code, body, log_pos=reader.at, flags=HeaderFlag.ARTIFICIAL)
                 return None
             self._beat_after_skipped(log.name)
-            if following is not None and not reader.is_rotated:
-                self._logs.check_followed(log, following, self._request.gtids or self._position)
+            known = self._position if self._request.gtids is None else self._request.gtids
+            if following is not None and (known is not None or not reader.is_closed):
+                self._logs.check_followed(log, following, known)
             if following is not None or not waits:
                 return following
             self._wait(log, reader.at)
@@ -361,7 +362,7 @@ class _LogPart:
     def __init__(self, log: LogFile, at: int) -> None:
         self.log, self.at = log, at
         self.shift = self.place = 0
-        self.is_described = self.is_rotated = False
+        self.is_described = self.is_closed = False
         self.fingerprint: str | None = None  # of what was sent
 
     def rest_of(self, batch: EventBatch) -> EventBatch | None:
@@ -376,7 +377,7 @@ class _LogPart:
         size = int(batch.starts[-1]) + int(batch.sizes[-1])
         log_pos = int.from_bytes(batch.data[int(batch.starts[-1]) :][LOG_POS_BYTES], "little")
         self.at = batch.offset + size
-        self.is_rotated = bool(batch.codes[-1] == EventType.ROTATE_EVENT)
+        self.is_closed = batch.codes[-1] in (EventType.ROTATE_EVENT, EventType.STOP_EVENT)
         self.place = events.place
         if log_pos:
             self.shift = (log_pos - self.at) & _LOW_BITS

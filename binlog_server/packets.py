@@ -201,7 +201,3 @@ class PayloadReader:
         """Return bytes after their length."""
         size = self.number(1)
         return self.take(self.number(size - 0xFA) if size in (0xFC, 0xFD) else self.number(8) if size == 0xFE else size)
-
-    def rest(self) -> bytes:
-        """Return the remaining bytes."""
-        return self.take(len(self._data) - self._at)

@@ -91,6 +91,7 @@ class SourceLogs:
         self._watches = False
         self._seen: object = None
         self._gtids: tuple[object, dict[GtidSource, list[Interval]]] = (None, {})
+        self._closed: dict[tuple[str, int], dict[GtidSource, list[Interval]]] = {}  # GTIDs of logs, by name and size
         self._stop: tuple[str, int] | None = None
         self._now: list[tuple[LogFile, LogHead | None]] = []
         self._list()
@@ -206,12 +207,16 @@ class SourceLogs:
             MissingLogs: some are missing.
         """
         head, after = self.head_of(log.name), self.head_of(following.name)
-        if head is None or after is None or self.options.ignore_missing_logs:
+        before = None if after is None else after.gtids_before()
+        if head is None or not before or self.options.ignore_missing_logs:
             return
+        closed = log.name, self.end_of(log)
+        if closed not in self._closed:
+            self._closed[closed] = logged_gtids(log, self.options.keyring, HIGHEST)
         continuity = GtidContinuity(known, self.options.selection.exclude_gtids)
         continuity.take(head.gtids_before())
-        add_gtids(logged_gtids(log, self.options.keyring, HIGHEST), continuity)
-        if lost := continuity.missing(after.gtids_before()):
+        add_gtids(self._closed[closed], continuity)
+        if lost := continuity.missing(before):
             raise missing_gtids(following.name, lost)
 
     # ------------------------------------------------------------------------------------------------------ changes

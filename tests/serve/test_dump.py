@@ -435,6 +435,20 @@ def test_closed_log_that_lacks_its_last_transactions_is_an_error(is_mariadb: boo
         assert gtids_of(list(client(server).by_position(""))) == [1, 4, 5, 6]
 
 
+def test_transactions_that_no_log_has_are_refused_to_clients_without_them(many: Path) -> None:
+    """After `SET GLOBAL gtid_purged` in a restored server, the head of the next log has GTIDs that are in no log."""
+    path = many / "binlog.000002"
+    events = [event for _, event in raw_events(path.read_bytes())]
+    groups = [number for number, event in enumerate(events) if event[4] == EventType.GTID_LOG_EVENT]
+    path.write_bytes(b"\xfebin" + b"".join([*events[: groups[0]], *events[groups[3] :]]))
+    with serving(many) as server:
+        with pytest.raises(pymysql.err.MySQLError, match=f"transactions are missing before this log: {UUID}:6-8"):
+            list(client(server).by_gtids(GtidSet.parse(f"{UUID}:1-2")))
+        found = gtids_of(list(client(server).by_gtids(GtidSet.parse(f"{UUID}:3-8"))))
+
+    assert found == [1, 2, *range(9, 31)]
+
+
 def test_anonymous_transactions_are_refused_to_clients_that_ask_by_gtid(tmp_path: Path) -> None:
     """They were skipped with the earlier logs, or sent again to each client that connects."""
     with written(tmp_path, gtid_mode="OFF") as (logs, add):

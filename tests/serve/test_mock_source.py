@@ -51,11 +51,13 @@ def codes(port: int, *statements: str) -> list[int]:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
-def test_python_mysql_replication_reads_rows_while_they_are_written() -> None:
-    with mock_source(script=script(row(1), row(2))) as source:
+@pytest.mark.parametrize("auto_position", [None, f"{UUID}:1-2"], ids=["position", "gtid"])
+def test_python_mysql_replication_reads_rows_while_they_are_written(auto_position: str | None) -> None:
+    """By GTID it sends zero bytes as the name of the log."""
+    with mock_source(script=script(row(1), row(2), server_uuid=UUID)) as source:
         login = {"host": "127.0.0.1", "port": source.port, "user": "root", "password": ""}
-        wanted = [replication.row_event.WriteRowsEvent]
-        stream: Any = replication.BinLogStreamReader(login, server_id=7, blocking=True, only_events=wanted)
+        how = {"only_events": [replication.row_event.WriteRowsEvent], "auto_position": auto_position}
+        stream: Any = replication.BinLogStreamReader(login, server_id=7, blocking=True, **how)
         found = [next(iter(next(iter(stream)).rows[0]["values"].values())) for _ in range(2)]
         source.write(json.dumps(row(3)))
         found.append(next(iter(next(iter(stream)).rows[0]["values"].values())))
