@@ -108,12 +108,12 @@ class Dump:
         period = session.get("@source_heartbeat_period") or session.get("@master_heartbeat_period") or "0"
         self._heartbeat_s = min(float(period) / 1e9, _NO_WAIT) if period.isdecimal() else 0.0
         self._sent_at = time.monotonic()
-        self._position, until = (self._gtid_position(session, name) for name in ("connect_state", "until_gtid"))
+        self._position, self._until = (self._gtid_position(session, name) for name in ("connect_state", "until_gtid"))
         self._groups = _Groups(
             logs,
             request.gtids,
             self._position,
-            None if self._position is None else until,
+            None if self._position is None else self._until,
             is_strict=session.get("@slave_gtid_strict_mode") == "1",
         )
         self._is_capable = (session.get("@mariadb_slave_capability") or "0") >= str(_CAPABLE)
@@ -198,8 +198,9 @@ class Dump:
                 following = None
             if self._groups.is_until_reached:
                 code = EventType.MARIADB_GTID_LIST_EVENT
-                body = codec_for(code).build(MariadbGtidListEvent(flags=MariadbGtidListFlag.UNTIL_REACHED))
-                self._artificial(code, body, log_pos=reader.at, flags=HeaderFlag.ARTIFICIAL)
+                reached = MariadbGtidListEvent(tuple(self._until or ()), MariadbGtidListFlag.UNTIL_REACHED)
+                pos = self._groups.until_at or reader.at
+                self._artificial(code, codec_for(code).build(reached), log_pos=pos, flags=HeaderFlag.ARTIFICIAL)
                 return None
             self._beat_after_skipped(log.name)
             known = self._position if self._request.gtids is None else self._request.gtids
@@ -404,7 +405,7 @@ class _Groups:
         if until is not None:
             last = {domain: gtid.sequence_number for domain, gtid in self._skipped.items()}
             self._until = {one.domain_id: one for one in until if last.get(one.domain_id, 0) < one.sequence_number}
-        self.is_until_reached = self._until == {}
+        self.is_until_reached, self.until_at = self._until == {}, 0
         self._is_strict = is_strict
         self._is_first = True
         self._is_sent = True  # the group that continues in the next batch
@@ -443,11 +444,15 @@ class _Groups:
             self.is_over, count = True, int(begins[len(answers)])
         choices = np.array([self._is_sent, *answers])
         self._is_sent = bool(choices[-1])
+        group = np.cumsum(batch.edges[:count] & BEGINS != 0)
         if self._until == {} and (not self._is_sent or batch.edges[-1] & (ENDS | IS_OUTSIDE)):
             self.is_over = self.is_until_reached = True
+            ends = np.flatnonzero(choices[group] & (batch.edges[:count] & ENDS != 0))
+            count = int(ends[-1]) + 1 if len(ends) else 0
+            group = group[:count]
+            self.until_at = batch.offset + int((batch.starts + batch.sizes)[count - 1]) if count else 0
         if choices.all():
             return count, None
-        group = np.cumsum(batch.edges[:count] & BEGINS != 0)
         return count, choices[group] | (batch.edges[:count] & IS_OUTSIDE != 0)
 
     def _ask(self, gtid: Gtid | MariadbGtid | None) -> tuple[bool, int, int]:

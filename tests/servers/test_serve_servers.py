@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
@@ -17,6 +18,7 @@ from dump_client import CHECKSUM, DumpClient
 from dump_client import MARIADB as CAPABLE
 from real_servers import KINDS, Instance, vendor
 from served_logs import (
+    TIMEOUT_S,
     await_tables,
     free_port,
     kill_and_restart,
@@ -249,3 +251,40 @@ def test_recovery_to_a_point_in_time_by_a_replica(source: Instance) -> None:
         reached = replica.sql("SELECT @@gtid_slave_pos" if programs.is_mariadb else state)
 
     assert reached.replace("\\n", "").strip() == before
+
+
+def test_replica_of_mariadb_stops_at_gtids(source: Instance) -> None:
+    """START SLAVE UNTIL: it has the transactions up to them, and stops."""
+    if not source.vendor.is_mariadb:
+        pytest.skip("of MariaDB only")
+    port = free_port()
+    until = re.findall(r"GTID (3-1-\d+)", source.sql("SHOW BINLOG EVENTS IN 'binlog.000002'"))[7]
+    with (
+        source.vendor.server("until", "--server-id=99", *replica_options(source, "gtid")) as replica,
+        served(source.data, port=port),
+    ):
+        start_replica(replica, port, PLACES["mariadb"]["gtid"], f"UNTIL master_gtid_pos='{until}'")
+        end = time.monotonic() + TIMEOUT_S
+        while status(replica)["Slave_SQL_Running"] == "Yes" and time.monotonic() < end:
+            time.sleep(0.2)
+        found = status(replica)
+        reached = replica.sql("SELECT @@gtid_slave_pos").strip()
+
+    assert (reached, found["Slave_SQL_Running"], found["Last_Errno"]) == (until, "No", "0"), found
+
+
+def test_replica_of_mysql_gets_heartbeats(source: Instance) -> None:
+    """From 8.0.26 on it asks for those whose positions have 64 bits."""
+    if source.vendor.is_mariadb:
+        pytest.skip("of MySQL only")
+    port = free_port()
+    with source.vendor.server("beats", "--server-id=99", *GTIDS) as replica, served(source.data, port=port):
+        start_replica(replica, port, PLACES["mysql"]["gtid"])
+        await_tables(replica, tables(source))
+        count = "SELECT COUNT_RECEIVED_HEARTBEATS > 1 FROM performance_schema.replication_connection_status"
+        end = time.monotonic() + TIMEOUT_S
+        while replica.sql(count).strip() != "1":
+            assert time.monotonic() < end, status(replica)
+            time.sleep(0.2)
+
+        assert status(replica)["Last_IO_Errno"] == "0"

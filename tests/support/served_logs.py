@@ -88,12 +88,12 @@ def kill_and_restart(server: Instance, *options: str) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=RUN_TIMEOUT_S)
 
 
-def start_replica(replica: Instance, port: int, place: str) -> None:
+def start_replica(replica: Instance, port: int, place: str, until: str = "") -> None:
     """Let a server replicate from a port; `place` has the options of CHANGE REPLICATION SOURCE or CHANGE MASTER."""
     if replica.vendor.is_mariadb:
         replica.sql(
             f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='r', MASTER_PASSWORD='p',"
-            f" MASTER_SSL=0, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, {place}; START SLAVE;"
+            f" MASTER_SSL=0, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, {place}; START SLAVE {until};"
         )
     else:
         replica.sql(
