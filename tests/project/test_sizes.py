@@ -18,9 +18,9 @@ SOURCES: Final = tuple(
     if path.suffix in (".py", ".pyi", ".pxd", ".pxi", ".pyx")
 )
 MOST_LINES: Final = {
-    "_kernel": 21_290, "archive": 12_970, "arrow": 1_100, "binlog_server": 2_040, "binlogio": 2_890, "cli": 11_550,
+    "_kernel": 21_290, "archive": 13_030, "arrow": 1_100, "binlog_server": 2_040, "binlogio": 2_890, "cli": 11_550,
     "columnar": 7_180, "events": 3_500, "format": 1_790, "gtid": 900, "replay": 13_110, "rows": 1_470, "schema": 8_770,
-    "selection": 1_430, "series": 1_960, "spark_datasource": 5_290, "storage": 3_450, "values": 3_900,
+    "selection": 1_430, "series": 1_960, "spark_datasource": 5_310, "storage": 3_450, "values": 3_900,
     "writer": 13_580,
 }  # fmt: skip
 SLACK: Final = 400  # lines that a package may be below its number
@@ -31,7 +31,7 @@ LONG_FILES: Final = {
 }
 LONG_FUNCTION: Final = 60
 LONG_FUNCTIONS: Final = {  # most of them are documented arguments
-    "binlogio/archive/export/run.py:export": 182,
+    "binlogio/archive/export/run.py:export": 186,
     "binlogio/archive/stats.py:archive_stats": 72,
     "binlogio/columnar/rows_reader.py:read_tables": 120,
     "binlogio/reader.py:open": 70,

@@ -90,8 +90,8 @@ def test_groups_that_a_later_part_has() -> None:
 
     assert not Selection().is_for_later(7, first)
     assert [Selection(start_time=7).is_for_later(time, None) for time in (6, 7, 8)] == [True, False, False]
-    for name in ("include_gtids", "up_to_gtids"):
-        assert [Selection(**{name: some}).is_for_later(7, one) for one in (first, last, None)] == [False, True, True]
+    for selection in (Selection(include_gtids=some), Selection(up_to_gtids=some)):
+        assert [selection.is_for_later(7, one) for one in (first, last, None)] == [False, True, True]
     assert not Selection(exclude_gtids=some).is_for_later(7, first)
 
 
