@@ -17,6 +17,7 @@ import struct
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -449,6 +450,7 @@ def _packet_seeds() -> list[bytes]:
         struct.pack("<IIB23s", 0x0028_8200, 1 << 24, 33, b"") + b"root\0\x14" + bytes(20) + b"mysql_native_password\0"
     )
     checksum = b"\x03SET @master_binlog_checksum = 'CRC32', @mariadb_slave_capability=4, @slave_connect_state='0-1-2'"
+    until = b"\x03SET @slave_connect_state='', @slave_until_gtid='0-1-2,1-1-3'"
     gtids = build_gtid_set(GtidSet.parse("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:8"))
     requests = (
         b"\x12" + struct.pack("<IHI", 4, 1, 7) + b"binlog.000001",
@@ -456,9 +458,14 @@ def _packet_seeds() -> list[bytes]:
         b"\x1e" + struct.pack("<HII", 1, 7, 0) + struct.pack("<QI", 4, len(gtids)) + gtids,
         b"\x03SELECT @@global.gtid_executed, 'a', @x AS y, UNIX_TIMESTAMP() LIMIT 1",
         b"\x03SHOW VARIABLES LIKE 'gtid%'",
+        b"\x03SELECT GTID_SUBTRACT('3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9', ''), GTID_SUBSET('', '')",
+        b"\x03START TRANSACTION READ ONLY",
         b"\x15" + struct.pack("<I", 7) + b"\4host\4user\4pass" + bytes(10),
     )
-    return [_packet(login, 1) + _packet(checksum) + _packet(one) + _packet(b"\x01") for one in requests]
+    sessions = ((checksum, one) for one in requests), ((checksum, until, one) for one in requests[:2])
+    return [
+        _packet(login, 1) + b"".join(map(_packet, (*session, b"\x01"))) for session in chain.from_iterable(sessions)
+    ]
 
 
 def _mutate_packets(random: Random, data: bytes) -> bytes:
