@@ -101,11 +101,12 @@ class Dump:
         self, logs: SourceLogs, packets: PacketStream, session: Mapping[str, str | None], request: DumpRequest
     ) -> None:
         self._logs, self._packets, self._request = logs, packets, request
-        self._checksum = (
-            session.get("@source_binlog_checksum") or session.get("@master_binlog_checksum") or ""
-        ).upper()
-        self._is_summed = self._checksum == "CRC32"  # artificial events have a checksum
-        period = session.get("@source_heartbeat_period") or session.get("@master_heartbeat_period") or "0"
+        checksum, period = (
+            session.get(f"@source_{name}") or session.get(f"@master_{name}") or ""
+            for name in ("binlog_checksum", "heartbeat_period")
+        )
+        self._knows_checksums = bool(checksum)
+        self._is_summed = checksum.upper() == "CRC32"  # artificial events have a checksum
         self._heartbeat_s = min(float(period) / 1e9, _NO_WAIT) if period.isdecimal() else 0.0
         self._sent_at = time.monotonic()
         self._position, self._until = (self._gtid_position(session, name) for name in ("connect_state", "until_gtid"))
@@ -292,7 +293,7 @@ class Dump:
             ServerError: the client does not know checksums.
         """
         has_checksum = events.context.has_checksum
-        if has_checksum and not self._checksum:
+        if has_checksum and not self._knows_checksums:
             what = "Slave can not handle" if self._logs.is_mariadb else "Replica can not handle"
             who = "master" if self._logs.is_mariadb else "source"
             raise fatal(f"{what} replication events with the checksum that {who} is configured to log")

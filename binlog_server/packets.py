@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from binlogio.primitives import LenencBytes
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -154,23 +156,14 @@ class PacketStream:
         eof = b"\xfe\0\0" + _STATUS
         table = list(rows)
         columns = [_column(name, [row[number] for row in table]) for number, name in enumerate(names)]
-        values = [b"".join(_NULL if one is None else lenenc(one.encode()) for one in row) for row in table]
+        values = [b"".join(_NULL if one is None else LenencBytes.build(one.encode()) for one in row) for row in table]
         self.write(bytes([len(names)]), *columns, eof, *values, eof)
-
-
-def lenenc(data: bytes) -> bytes:
-    """Return bytes after their length."""
-    size = len(data)
-    for limit, mark, width in ((0xFB, b"", 1), (1 << 16, b"\xfc", 2), (1 << 24, b"\xfd", 3)):
-        if size < limit:
-            return mark + size.to_bytes(width, "little") + data
-    return b"\xfe" + size.to_bytes(8, "little") + data
 
 
 def _column(name: str, values: Sequence[str | None]) -> bytes:
     is_number = name != "Value" and all(one is not None and re.fullmatch(r"\d{1,18}", one) for one in values)
     about = b"\x0c\x21\0" + (1 << 16).to_bytes(4, "little") + bytes([_NUMBER if is_number else _TEXT]) + b"\0\0\x1f\0\0"
-    return lenenc(b"def") + 3 * b"\0" + lenenc(name.encode()) + b"\0" + about
+    return b"".join((b"\3def", bytes(3), LenencBytes.build(name.encode()), b"\0", about))
 
 
 class PayloadReader:

@@ -344,6 +344,7 @@ class _Session:
             "net_write_timeout": str(int(self._options.send_s)),
             "wait_timeout": idle,
             "interactive_timeout": idle,
+            "binlog_row_metadata": logs.row_metadata,
         }
         if logs.is_mariadb:
             found |= dict.fromkeys(("gtid_binlog_pos", "gtid_current_pos"), logs.binlog_position)

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -23,10 +24,12 @@ from binlog_server.packets import ServerError
 from binlogio.archive.copied_gtids import choose_groups
 from binlogio.archive.event_batches import BEGINS, LogEvents
 from binlogio.archive.logged_gtids import add_gtids, logged_gtids, mysql_gtids
-from binlogio.constants import BINLOG_MAGIC
+from binlogio.constants import BINLOG_MAGIC, OptionalMetadataType
 from binlogio.errors import BinlogError, ConditionError, MissingLogs
+from binlogio.events.table_map import TableMapEvent
 from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, Uuid
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
+from binlogio.reader import BinlogReader
 from binlogio.selection.event_filter import HIGHEST
 from binlogio.selection.selection import Selection
 from binlogio.series import check_series, known_heads
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 _POLL_S: Final = 0.1
 _TICK_NS: Final = 300_000_000
 _REMOTE_S: Final = 5  # an object store is listed once in this time
+_MOST_LOGS: Final = 8  # that are looked at for a table map, and events in each
+_MOST_EVENTS: Final = 200
 FIRST: Final = len(BINLOG_MAGIC)
 _Before = TypeVar("_Before", GtidSet, dict[tuple[int, int], MariadbGtid])
 _NAMESPACE: Final = uuid.UUID("6b1f3f39-4d0a-5e3a-9d5e-0f6f7b0a4a11")
@@ -352,6 +357,19 @@ class SourceLogs:
         """Return the last GTID of each domain (MariaDB), as @@gtid_binlog_pos."""
         latest = {gtid.domain_id: gtid for gtid in sorted(self.state().values(), key=lambda one: one.sequence_number)}
         return ",".join(str(latest[domain_id]) for domain_id in sorted(latest))
+
+    def row_metadata(self) -> str:
+        """Return binlog_row_metadata, by a table map at the beginning of one of the last logs; else the default."""
+        for log, _ in self.current()[: -_MOST_LOGS - 1 : -1]:
+            with (
+                suppress(BinlogError, OSError),
+                BinlogReader([log], self.options.read, keyring=self.options.keyring) as reader,
+            ):
+                for event in islice(reader, _MOST_EVENTS):
+                    if isinstance(event, TableMapEvent):
+                        kinds = [one.kind for one in event.optional_metadata]
+                        return "FULL" if OptionalMetadataType.COLUMN_NAME in kinds else "MINIMAL" if kinds else "NO_LOG"
+        return "NO_LOG" if self.is_mariadb else "MINIMAL"
 
     @property
     def has_gtids(self) -> bool:

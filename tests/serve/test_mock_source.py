@@ -53,17 +53,17 @@ def codes(port: int, *statements: str) -> list[int]:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
 @pytest.mark.parametrize("auto_position", [None, f"{UUID}:1-2"], ids=["position", "gtid"])
 def test_python_mysql_replication_reads_rows_while_they_are_written(auto_position: str | None) -> None:
-    """By GTID it sends zero bytes as the name of the log."""
+    """By GTID it sends zero bytes as the name of the log. It has column names if binlog_row_metadata is FULL."""
     with mock_source(script=script(row(1), row(2), server_uuid=UUID)) as source:
         login = {"host": "127.0.0.1", "port": source.port, "user": "root", "password": ""}
         how = {"only_events": [replication.row_event.WriteRowsEvent], "auto_position": auto_position}
         stream: Any = replication.BinLogStreamReader(login, server_id=7, blocking=True, **how)
-        found = [next(iter(next(iter(stream)).rows[0]["values"].values())) for _ in range(2)]
+        found = [next(iter(stream)).rows[0]["values"] for _ in range(2)]
         source.write(json.dumps(row(3)))
-        found.append(next(iter(next(iter(stream)).rows[0]["values"].values())))
+        found.append(next(iter(stream)).rows[0]["values"])
         stream.close()
 
-    assert found == [1, 2, 3]
+    assert found == [{"id": 1, "doc": "1"}, {"id": 2, "doc": "1"}, {"id": 3, "doc": "1"}]
 
 
 def test_faults_on_request() -> None:
