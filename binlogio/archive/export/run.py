@@ -32,7 +32,7 @@ from binlogio.archive.export.ledger import (
 )
 from binlogio.archive.export.parts import PartWriter, SeenColumns, WrittenPart, located, record_columns
 from binlogio.archive.export.targets import (
-    Target,
+    ExportTarget,
     TargetDirectory,
     TargetSettings,
     closing_target,
@@ -316,7 +316,7 @@ def export(
     )
 
 
-def _write(batches: Iterable[tuple[str, pa.RecordBatch]], target: Target, lacking: set[str]) -> Counter[str]:
+def _write(batches: Iterable[tuple[str, pa.RecordBatch]], target: ExportTarget, lacking: set[str]) -> Counter[str]:
     """Write batches, and return the number of rows of each table.
 
     Raises:
@@ -337,7 +337,9 @@ def _write(batches: Iterable[tuple[str, pa.RecordBatch]], target: Target, lackin
     return rows
 
 
-def _write_parts(run_parts: RunParts, rows_of: TableBatches, ranges: list[_LogRange], target: Target) -> Counter[str]:
+def _write_parts(
+    run_parts: RunParts, rows_of: TableBatches, ranges: list[_LogRange], target: ExportTarget
+) -> Counter[str]:
     """Let other processes write the rows, add their files to the target, and return the number of rows of each table.
 
     Raises:
@@ -661,7 +663,7 @@ def _latest(
     keyring: Keyring | None,
     key: Collection[str] | None,
     base: Base,
-    target: Target,
+    target: ExportTarget,
     *,
     verify_checksum: bool,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:

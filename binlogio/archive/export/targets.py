@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from binlogio.columnar.rows_reader import TableBatches
 
 
-class Target(Protocol):
+class ExportTarget(Protocol):
     """A target of an export."""
 
     ledger: ExportLedger
@@ -100,7 +100,7 @@ def _option_text(value: object) -> str:
 
 
 @contextmanager
-def closing_target(target: Target) -> Iterator[Target]:
+def closing_target(target: ExportTarget) -> Iterator[ExportTarget]:
     """Yield a target; discard its rows after an exception."""
     try:
         yield target
