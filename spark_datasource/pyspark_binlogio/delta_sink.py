@@ -22,9 +22,10 @@ from pyspark.sql.types import DayTimeIntervalType
 from binlogio.archive.export import merge_into_delta
 from binlogio.replay import Until
 from binlogio.schema import TableDefinition
+from pyspark_binlogio.frame_changes import frame_stage
 from pyspark_binlogio.options import BinlogOptionError
 from pyspark_binlogio.pyspark_api import is_connect
-from pyspark_binlogio.state import DELETED, changed_rows, frame_stage, touched_keys
+from pyspark_binlogio.stages import DELETED, changed_rows, touched_keys
 
 try:
     from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
@@ -36,7 +37,7 @@ except ModuleNotFoundError as exc:
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_binlogio.state import Stage
+    from pyspark_binlogio.stages import Stage
 
 _QUERY_ID: Final = "sql.streaming.queryId"
 _NO_QUERY: Final = "binlogio"

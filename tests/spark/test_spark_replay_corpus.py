@@ -90,7 +90,7 @@ def test_replay_gives_the_tables_of_the_server(spark: SparkSession, case: Case) 
 
 def states(spark: SparkSession, replay: LogReplay, name: str) -> Iterator[tuple[int, DataFrame]]:
     """Yield the state of a table from shuffled records, by the number of their partitions."""
-    from pyspark_binlogio.state import state_of  # noqa: PLC0415
+    from pyspark_binlogio.stages import state_of  # noqa: PLC0415
 
     stages = [
         (replace(stage, changes=stage.changes.localCheckpoint()), start)
