@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from binlogio.archive.export import LEDGER_NAME, export
-from binlogio.columnar import write_catalogue
+from binlogio.columnar import splits_by_size, write_catalogue
 from binlogio.errors import BinlogError
 from binlogio.selection.event_filter import Range
 from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions, nearest
 from pyspark_binlogio.pyspark_api import is_connect
-from pyspark_binlogio.scan import LogPartition, Piece, option_hints, partitions, request_of, statements_of
+from pyspark_binlogio.scan import Cut, LogPartition, Piece, evenly, option_hints, partitions, request_of, statements_of
 from pyspark_binlogio.views import definitions_before
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def archive_logs(
             write_catalogue(str(stored), found)  # a directory without a ledger must be empty
         is_given = "maxpartitionbytes" in map(str.lower, given)
         size = options.max_partition_bytes if is_given else _task_bytes(spark, wanted)
-        return _written(spark, writer, request, list(written_parts(wanted, size)))
+        cut_up = partial(splits_by_size, keyring=request.keyring)
+        return _written(spark, writer, request, list(written_parts(wanted, size, cut_up)))
 
     sources = {"commit_timestamp", *options.source_columns}
     summary = _exported(options, request, path, source_columns=sources, run_parts=run, **settings)
@@ -164,7 +165,7 @@ def _task_bytes(spark: SparkSession, logs: Iterable[LogRange]) -> int:
     return max(smallest, min(_LARGEST_TASK, wanted // tasks))
 
 
-def written_parts(logs: Iterable[LogRange], max_bytes: int) -> Iterator[tuple[Piece, ...]]:
+def written_parts(logs: Iterable[LogRange], max_bytes: int, cut_up: Cut = evenly) -> Iterator[tuple[Piece, ...]]:
     """Yield the parts of tasks, in the order of the logs; a log that cannot be divided is one part."""
     pieces: list[Piece] = []
     for log, within, is_whole in logs:
@@ -172,14 +173,14 @@ def written_parts(logs: Iterable[LogRange], max_bytes: int) -> Iterator[tuple[Pi
             grown = replace(log, size=max(log.size or 0, within.end))  # since it was listed
             pieces.append(Piece(grown, None, within))
             continue
-        yield from _packed(pieces, max_bytes)
+        yield from _packed(pieces, max_bytes, cut_up)
         yield (Piece(log, None, within),)
         pieces = []
-    yield from _packed(pieces, max_bytes)
+    yield from _packed(pieces, max_bytes, cut_up)
 
 
-def _packed(pieces: Sequence[Piece], max_bytes: int) -> Iterator[tuple[Piece, ...]]:
-    return (one.pieces for one in partitions(pieces, max_bytes) if isinstance(one, LogPartition))
+def _packed(pieces: Sequence[Piece], max_bytes: int, cut_up: Cut) -> Iterator[tuple[Piece, ...]]:
+    return (one.pieces for one in partitions(pieces, max_bytes, cut_up) if isinstance(one, LogPartition))
 
 
 def _written(

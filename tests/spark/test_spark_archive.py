@@ -191,6 +191,24 @@ def test_missing_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
         archive_to(spark, logs, to)
 
 
+def test_large_transaction_is_written_by_several_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    log = BinlogWriter(logs / "binlog", variables=ServerVariables(server_uuid=UUID, binlog_row_metadata="FULL"))
+    with log, log.session("shop") as session:
+        session.begin()
+        for first in range(0, 20_000, 1000):
+            session.execute(Statement("INSERT", [Insert(ITEMS, [(key,) for key in range(first, first + 1000)])]))
+        session.commit()
+
+    summary = archive_to(spark, logs, tmp_path / "to", maxPartitionBytes="16k")
+    export(logs, tmp_path / "one")
+
+    assert len(summary.files) > 4
+    table = "shop.a~2Eb~2Fc"
+    assert rows_of(tmp_path / "to", "parquet", table) == rows_of(tmp_path / "one", "parquet", table)
+
+
 def test_large_archive_is_committed_in_parts(spark: SparkSession, tmp_path: Path) -> None:
     """A part has whole logs; the result is that of one export."""
     logs, to = logs_in(tmp_path, WIDE, NARROW), tmp_path / "to"
