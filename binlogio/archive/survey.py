@@ -49,6 +49,7 @@ from binlogio.gtid.sets import Interval
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.rows.cut_images import rows_of
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
+from binlogio.schema.statement_changes import StatementChange, changes_rows_of
 from binlogio.series.gtid_history import GtidRun
 from binlogio.series.progress import recognizer
 from binlogio.storage.compression import decompress_zstd
@@ -149,6 +150,7 @@ class ArchiveSurvey:
         self._context: ParseContext | None = None
         self._groups: Selection | None = None
         self._rows: RowChoice | None = None
+        self._text = b""
         self.kernel: Final = LogSurvey(
             self._resolve,
             LOOKED_AT,
@@ -164,7 +166,7 @@ class ArchiveSurvey:
         self._groups, self._rows = groups, rows
         asks = rows is not None and rows.condition is not None
         self.kernel.choose(
-            groups.compiled(),
+            groups.compiled(None if rows is None else self._changes_rows),
             operations=None if rows is None else rows.operations,
             ask_rows=self._selected_rows if asks else None,
         )
@@ -179,12 +181,22 @@ class ArchiveSurvey:
             return None
         return (0, 0) if found is None else (len(rows_of(found, plan)), len(found.images))
 
+    def _changes_rows(self, schema: str, sql: bytes) -> bool:
+        """Return whether a statement changes rows of selected tables, and keep its text."""
+        found = self._groups is not None and changes_rows_of(sql, schema, self._groups.names.wants)
+        self._text = sql if found else self._text
+        return found
+
     def judge(self, event: BinlogEvent) -> None:
         """Report a selected statement in an event that the kernel does not parse to the kernel."""
-        if self._groups is None or self._rows is not None or not isinstance(event, (QueryEvent, ExecuteLoadQueryEvent)):
+        if self._groups is None or not isinstance(event, (QueryEvent, ExecuteLoadQueryEvent)):
             return
-        if not frames_changes(event.sql) and self._groups.wants_statement(event.schema, event.sql):
+        if frames_changes(event.sql):
+            return
+        if self._rows is None and self._groups.wants_statement(event.schema, event.sql):
             self.kernel.take_change()
+        elif self._rows is not None and self.kernel.text_at < 0 and self._changes_rows(event.schema, event.sql):
+            self.kernel.text_at = event.header.offset
 
     def walk(self, log: LogFile, observer: SurveyObserver) -> LogEnd:
         """Walk a log to its end.
@@ -202,6 +214,10 @@ class ArchiveSurvey:
             return _LogWalk(self, log, opened, observer, self._keyring).run()
         finally:
             opened.close()
+            if self._rows is not None and self.kernel.text_at >= 0:
+                text = self._text.decode("utf-8", "replace")
+                self._rows.statements[log.name] = StatementChange(log.name, self.kernel.text_at, text)
+                self.kernel.text_at = -1
 
     def begin_format(self, context: ParseContext, *, has_positions: bool) -> None:
         """Set the format of the next events."""

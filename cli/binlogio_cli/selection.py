@@ -39,7 +39,7 @@ from binlogio.selection.event_filter import (
     Operation,
     check_values,
 )
-from binlogio.selection.selection import Selection
+from binlogio.selection.selection import EVERY_CHANGE, Selection
 from binlogio_cli.messages import DAMAGE, OK, Refusal, say
 from binlogio_cli.options import INPUT_PATH, ByteSize, definitions_file, definitions_option, gtid_position, parse_gtids
 from binlogio_cli.quantities import counted
@@ -416,15 +416,15 @@ def check_names(logs: Sequence[LogFile], keyring: Keyring | None, names: TableNa
     raise Refusal(text + (f"; leave out the option to select all {what}s{several})" if is_option else ")"))
 
 
-def say_columns(rows: RowChoice | None) -> bool:
-    """Report rows that were not compared with `--where`; return True if all were.
+def say_columns(rows: RowChoice | None, selection: Selection = EVERY_CHANGE, files: Iterable[str] = ()) -> bool:
+    """Report rows that were not compared, or are not in the logs; return True if all were compared.
 
     Raises:
         ConditionError: no table had the columns of the condition.
     """
     if rows is not None:
         rows.check_columns()
-    if rows is None or not (rows.unnamed or rows.undecided):
+    if rows is None or not (rows.unnamed or rows.undecided or rows.statements):
         return True
     from binlogio.selection.row_condition import undecided_text, unnamed_text  # noqa: PLC0415 - imports pyarrow
 
@@ -432,6 +432,7 @@ def say_columns(rows: RowChoice | None) -> bool:
         say(unnamed_text(table))
     for (table, column), count in sorted(rows.undecided.items()):
         say(undecided_text(table, column, count))
+    say_statement_changes(rows.statements.values(), selection, files)
     return False
 
 

@@ -146,6 +146,7 @@ cdef class LogSurvey:
     cdef KnownSource* last_known
     cdef readonly uint32_t stored, actual
     cdef bint is_filtered, looks_inside, takes_statements, wants_group, has_change
+    cdef public int64_t text_at  # offset of a statement that `chosen` selects where only rows count; -1: none
     cdef int operations
     cdef GroupFilter chosen
     cdef object ask_rows
@@ -194,6 +195,7 @@ cdef class LogSurvey:
         self.takes_statements = operations is None and ask_rows is None
         self.looks_inside = chosen.ask_table is not None or not self.takes_statements
         self.is_filtered = True
+        self.text_at = -1
 
     def take_change(self) -> None:
         """Mark the current group as having a selected change: a statement that the caller parsed."""
@@ -593,6 +595,9 @@ cdef class LogSurvey:
             rows[0], size[0] = found
         return rows[0] > 0
 
+    cdef bint _is_text(self, const uint8_t* body, const uint8_t* end, int64_t size) except -1 with gil:
+        return self.chosen.ask_statement(_name(body[size - 1 - body[8]:size - 1]), <bytes>body[size:end - body])
+
     cdef bint _wants_statement(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1 with gil:
         return not self.chosen.is_unwanted(code, body, end)
 
@@ -677,7 +682,7 @@ cdef class LogSurvey:
             else:
                 if self.has_group and self.group.thread_id < 0:
                     self.group.thread_id = u32(body)
-                self._statement(code, body, end, size)
+                self._statement(code, body, end, size, offset)
             if size and self.follow is not None and may_define(body, end):
                 self._define(code, body, end - body)
         elif code == XID_EVENT:
@@ -685,11 +690,16 @@ cdef class LogSurvey:
                 self._problem(P_BODY, offset, code)
         return 0
 
-    cdef int _statement(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t size) except -1 nogil:
+    cdef int _statement(self, uint8_t code, const uint8_t* body, const uint8_t* end, int64_t size,
+                        int64_t offset) except -1 nogil:
         """Record whether a statement is a selected change."""
-        if (self.looks_inside and self.takes_statements and self.has_group and self.wants_group and not self.has_change
-                and not frames_changes(body + size, end - body - size)):
-            self.has_change = self._wants_statement(code, body, end)
+        if (not (self.looks_inside and self.has_group and self.wants_group)
+                or frames_changes(body + size, end - body - size)):
+            return 0
+        if self.takes_statements:
+            self.has_change = self.has_change or self._wants_statement(code, body, end)
+        elif self.text_at < 0 and self._is_text(body, end, size):
+            self.text_at = offset
         return 0
 
     cdef int _define(self, uint8_t code, const uint8_t* body, int64_t size) except -1 with gil:

@@ -21,7 +21,7 @@ from binlogio.series.positions import selected_logs
 from binlogio.storage import find_logs, load_keyring
 from binlogio_cli.dump.colours import ColouredOutput, is_coloured
 from binlogio_cli.dump.filters import FilteredDump
-from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, OK, error_text, say, say_gaps, say_missing, say_torn_tails
+from binlogio_cli.messages import DAMAGE, NOTHING_SELECTED, error_text, say, say_gaps, say_missing, say_torn_tails
 from binlogio_cli.options import FilePath, SectionedCommand, WholeNumber, format_option, ignore_missing_logs_option
 from binlogio_cli.output import (
     STDOUT,
@@ -45,7 +45,6 @@ from binlogio_cli.selection import (
     rewrite_option,
     row_choice,
     say_columns,
-    say_statement_changes,
     selection_options,
 )
 
@@ -350,8 +349,7 @@ class Dumping:
 
     def say_columns(self, files: tuple[str, ...]) -> bool:
         """Report a condition with columns that no table has; return False if rows could not be compared."""
-        texts = () if self._rows is None else self._rows.statements.values()
-        return say_columns(self._rows) and say_statement_changes(texts, self._selection, files) == OK
+        return say_columns(self._rows, self._selection, files)
 
     def write(self, reader: BinlogReader, stream: Output, watch: WatchBytes) -> bool:
         """Write the selected events of a reader's logs; return False if damage was skipped.

@@ -113,7 +113,7 @@ def command(
         )
     if not stats.transactions and selection:
         say(NOTHING_SELECTED)
-    are_compared = say_columns(rows)
+    are_compared = say_columns(rows, selection, files)
     for sentence in (*stats.warnings, *stats.incomplete):
         say(sentence)
     with open_output(target) as file:
