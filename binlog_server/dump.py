@@ -54,6 +54,7 @@ _FLAGS: Final = slice(HEADER_SIZE - 2, HEADER_SIZE)
 _LOW_BITS: Final = 0xFFFFFFFF
 _CAPABLE: Final = 4  # MARIA_SLAVE_CAPABILITY_GTID
 _NO_WAIT: Final = 86_400.0
+_FIRST_BYTES: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,10 @@ class Dump:
             if waits:
                 self._logs.wait_on(self._wake)
             following = self._logs.after(log)  # before the read, so that no events are missed
+            part_head = _first_bytes(log)
+            if not part_head.startswith(reader.head):
+                raise ChangedLogs("the log was replaced while it was served", file=log.name, offset=reader.at)
+            reader.head = part_head
             try:
                 with closing(
                     LogEvents(log, self._logs.options.read, self._logs.options.keyring, in_pieces=True)
@@ -222,13 +227,17 @@ class Dump:
             if part.fingerprint not in (None, events.fingerprint(part.at)):
                 raise ChangedLogs("the log was replaced while it was served", file=events.name, offset=part.at)
             events.go_to(part.at, part.shift, part.place)
-        for batch in events.batches():
-            left = part.rest_of(batch)
-            if left is not None:
-                self._batch(left, events)
-                part.pass_to(left, events)
-            if self._groups.is_over:
-                return
+        try:
+            for batch in events.batches():
+                left = part.rest_of(batch)
+                if left is not None:
+                    self._batch(left, events)
+                    part.pass_to(left, events)
+                if self._groups.is_over:
+                    return
+        except TruncatedEvent:
+            part.fingerprint = events.fingerprint(part.at) if events.can_seek and not is_encrypted else None
+            raise
         if events.can_seek and not is_encrypted:
             part.fingerprint = events.fingerprint(part.at)
 
@@ -358,6 +367,16 @@ class Dump:
             self._beat_if_late(log.name, offset)
 
 
+def _first_bytes(log: LogFile) -> bytes:
+    """Return the first bytes of a local file, without the flags of the format description."""
+    if log.filesystem is not None:
+        return b""
+    with open(log.name, "rb") as file:  # noqa: PTH123 - names the file in its error
+        data = bytearray(file.read(_FIRST_BYTES))
+    data[FIRST + _FLAGS.start : FIRST + _FLAGS.stop] = b""
+    return bytes(data)
+
+
 class _LogPart:
     """How far a log was sent."""
 
@@ -366,6 +385,7 @@ class _LogPart:
         self.shift = self.place = 0
         self.is_described = self.is_closed = False
         self.fingerprint: str | None = None  # of what was sent
+        self.head = b""  # the first bytes of the file, which an encrypted log has for itself
 
     def rest_of(self, batch: EventBatch) -> EventBatch | None:
         """Return the events of a batch that were not sent; None: all were."""

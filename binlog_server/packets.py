@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LARGEST: Final = (1 << 24) - 1  # bytes of a payload in one packet
+_SENT: Final = 1 << 16  # bytes that are sent at once
 _STATUS: Final = b"\x02\x00"  # SERVER_STATUS_AUTOCOMMIT
 _TEXT: Final = 253  # MYSQL_TYPE_VAR_STRING
 _NUMBER: Final = 8  # MYSQL_TYPE_LONGLONG
@@ -36,7 +37,8 @@ class Wire:
 
     def send(self, connection: socket.socket, data: bytes | bytearray | memoryview) -> None:
         """Send bytes; the socket may be one of TLS."""
-        connection.sendall(data)
+        for at in range(0, len(data), _SENT):  # the time limit is that of a part
+            connection.sendall(memoryview(data)[at : at + _SENT])
 
     def order(self, _data: memoryview, _starts: NDArray[np.int64]) -> slice | NDArray[np.int64]:
         """Return the numbers of the events to send, of those that start at offsets of a buffer."""

@@ -322,9 +322,14 @@ class _Session:
                 self.packets.write(b"log files, served by binlogio")
             else:
                 raise ServerError(1047, "08S01", "Unknown command")
+        except (BinlogError, FileNotFoundError) as exc:
+            self._refuse(ServerError(1105, "HY000", str(exc)))
         except ServerError as exc:
-            self.say(exc.message)
-            self.packets.error(exc)
+            self._refuse(exc)
+
+    def _refuse(self, exc: ServerError) -> None:
+        self.say(exc.message)
+        self.packets.error(exc)
 
     def _dump(self, request: DumpRequest) -> None:
         try:
@@ -351,7 +356,7 @@ class _Session:
         else:
             found |= {
                 "server_uuid": logs.server_uuid,
-                "gtid_mode": "ON" if logs.has_gtids else "OFF",
+                "gtid_mode": lambda: "ON" if logs.has_gtids else "OFF",
                 "gtid_executed": lambda: flat(logs.executed()),
                 "gtid_purged": lambda: flat(logs.purged()),
             }

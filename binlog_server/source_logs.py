@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -24,13 +24,20 @@ from binlog_server.packets import ServerError
 from binlogio.archive.copied_gtids import choose_groups
 from binlogio.archive.event_batches import BEGINS, LogEvents
 from binlogio.archive.logged_gtids import add_gtids, logged_gtids, mysql_gtids
-from binlogio.constants import BINLOG_MAGIC, OptionalMetadataType
+from binlogio.constants import (
+    BINLOG_MAGIC,
+    ENCRYPTED_MAGIC,
+    EVENT_SIZE_BYTES,
+    HEADER_SIZE,
+    LOG_POS_BYTES,
+    OptionalMetadataType,
+)
 from binlogio.errors import BinlogError, ConditionError, MissingLogs
 from binlogio.events.table_map import TableMapEvent
 from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, Uuid
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
 from binlogio.reader import BinlogReader
-from binlogio.selection.event_filter import HIGHEST
+from binlogio.selection.event_filter import HIGHEST, parse_gtid
 from binlogio.selection.selection import Selection
 from binlogio.series import check_series, known_heads
 from binlogio.series.continuity import GtidContinuity, missing_gtids
@@ -55,6 +62,9 @@ _TICK_NS: Final = 300_000_000
 _REMOTE_S: Final = 5  # an object store is listed once in this time
 _MOST_LOGS: Final = 8  # that are looked at for a table map, and events in each
 _MOST_EVENTS: Final = 200
+_ENCRYPTED_HEAD: Final = 512
+_HEAD_S: Final = 10  # the longest wait for a head
+_LONGEST_HEAD: Final = 1 << 24  # a set of GTIDs of 16 MiB
 FIRST: Final = len(BINLOG_MAGIC)
 _Before = TypeVar("_Before", GtidSet, dict[tuple[int, int], MariadbGtid])
 _NAMESPACE: Final = uuid.UUID("6b1f3f39-4d0a-5e3a-9d5e-0f6f7b0a4a11")
@@ -96,7 +106,10 @@ class SourceLogs:
         self._watches = False
         self._seen: object = None
         self._gtids: tuple[object, dict[GtidSource, list[Interval]]] = (None, {})
-        self._closed: dict[tuple[str, int], dict[GtidSource, list[Interval]]] = {}  # GTIDs of logs, by name and size
+        self._closed: dict[object, dict[GtidSource, list[Interval]]] = {}  # GTIDs of logs, as the heads
+        self._heads: dict[object, LogHead | None] = {}  # by log, its inode and its size
+        self._made: str | None = None  # the log whose head is being written
+        self.missing: list[str] = []
         self._stop: tuple[str, int] | None = None
         self._now: list[tuple[LogFile, LogHead | None]] = []
         self._list()
@@ -105,16 +118,7 @@ class SourceLogs:
         self._list()
         log, last = self._now[-1]
         if last is None:
-            LogEvents(log, options.read, options.keyring).close()  # says what is wrong with it
-            raise MissingLogs("the log has no head that can be read", file=log.name, hint="`binlogio verify` says why")
-        series = {
-            (served_name(one.name).rpartition(".")[0], head is not None and head.context.is_mariadb)
-            for one, head in self._now
-        }
-        if len(series) > 1:
-            raise ConditionError(
-                "logs of several servers are no source", found=", ".join(sorted(one for one, _ in series))
-            )
+            raise _unreadable(log, options)
         self.is_mariadb: Final = last.context.is_mariadb
         self.version: Final[str] = last.context.server_version
         self.has_checksum: Final = last.context.has_checksum
@@ -145,7 +149,7 @@ class SourceLogs:
 
     def _state(self, *, with_last: bool = True) -> object:
         """Return what changes when a log appears or, `with_last`, grows."""
-        last = [log.name for log, _ in self._now[-1:]]
+        last = [log.name for log, _ in self._now[-1:]] + ([] if self._made is None else [self._made])
         found: list[object] = [time.monotonic() // _REMOTE_S if self._is_remote else 0]
         for name in (*self._sources, *(str(Path(one).parent) for one in last), *(last if with_last else ())):
             try:
@@ -168,23 +172,76 @@ class SourceLogs:
             if self._stop[0] not in names:
                 raise MissingLogs("the log in which the served logs end was purged", file=self._stop[0])
             logs = logs[: names.index(self._stop[0]) + 1]
-        known = {log.name: head for log, head in self._now[:-1]}  # the last head changes at its end
-        new = [log for log in logs if known.get(log.name) is None]
-        known.update(zip((log.name for log in new), known_heads(new, options.keyring), strict=True))
-        heads = [known[log.name] for log in logs]
-        is_begun = True
-        if self._now and len(logs) > 1 and _is_begun(heads[-2]) > _is_begun(heads[-1]):  # just created
-            logs, heads, is_begun = logs[:-1], heads[:-1], False
+        if not logs:
+            raise MissingLogs("the logs are not there any more", file=", ".join(self._sources))
+        keys = [_key(log) for log in logs]
+        new = [at for at, key in enumerate(keys) if self._heads.get(key) is None or at == len(keys) - 1]
+        read = known_heads([logs[at] for at in new], options.keyring)
+        self._heads = {key: self._heads.get(key) for key in keys} | {
+            keys[at]: head for at, head in zip(new, read, strict=True)
+        }
+        heads = [self._heads[key] for key in keys]
+        self._made = logs[-1].name if _is_being_made(logs[-1], heads[-1]) else None
+        if self._made is not None and len(logs) > 1:
+            logs, heads = logs[:-1], heads[:-1]
         if [log.name for log in logs] != [log.name for log, _ in self._now]:
-            check_series(logs, options.keyring, heads=heads, ignore_missing_logs=options.ignore_missing_logs)
-        self._now = list(zip(logs, heads, strict=True))
-        self._seen = seen if is_begun else None
+            ignores = options.ignore_missing_logs
+            self.missing = check_series(logs, options.keyring, heads=heads, ignore_missing_logs=ignores)
+            self._check_server(logs, heads)
+        has_more, self._now = bool(self._now), list(zip(logs, heads, strict=True))
+        is_whole = self._made is None and heads[-1] is not None and heads[-1].first_gtid is not None
+        self._seen = seen if is_whole else None  # the head of a log without a group changes
+        if has_more and self._stop is None and options.selection.stop_time is not None:
+            self._stop = self._find_stop()
+
+    def _check_server(self, logs: list[LogFile], heads: list[LogHead | None]) -> None:
+        """Check that the logs are of one server, as far as their heads show it.
+
+        Raises:
+            ConditionError, BinlogError: they are not, or one has no head that can be read.
+        """
+        series = [
+            (served_name(one.name).rpartition(".")[0], None if head is None else head.context.is_mariadb)
+            for one, head in zip(logs, heads, strict=True)
+        ]
+        for log, head, this in zip(logs, heads, series, strict=True):
+            if head is None and (self._made is None or len(logs) > 1):
+                raise _unreadable(log, self.options)
+            if this != series[0]:
+                found = f"{log_name(logs[0].name)}, {log_name(log.name)}"
+                raise ConditionError("logs of several servers are no source", found=found)
+        for (one, head), (log, after) in pairwise(zip(logs, heads, strict=True)):
+            lost = _lost_sources(head, after)
+            if lost and not self.options.ignore_missing_logs:
+                raise ConditionError(
+                    f"its head lacks GTIDs of the log before it, {one.name}: the logs are of several servers, or in"
+                    " another order",
+                    file=log.name,
+                    found=lost,
+                )
 
     def current(self) -> list[tuple[LogFile, LogHead | None]]:
-        """Return the logs that exist now, and their heads."""
+        """Return the logs that exist now, and their heads.
+
+        Raises:
+            MissingLogs, ConditionError, BinlogError: they cannot be served any more.
+        """
         with self._lock:
             self._list()
             return self._now
+
+    def with_head(self) -> list[tuple[LogFile, LogHead | None]]:
+        """Return the logs; wait a few seconds for the head of the only one, if it is being written.
+
+        Raises:
+            MissingLogs: the head is still not complete.
+        """
+        until = time.monotonic() + _HEAD_S
+        while (now := self.current())[0][0].name == self._made:
+            if time.monotonic() > until:
+                raise MissingLogs("the head of the log is not complete yet", file=self._made)
+            time.sleep(_POLL_S)
+        return now
 
     def head_of(self, name: str) -> LogHead | None:
         """Return the head of a log; None: it cannot be read, or the log is not there."""
@@ -215,7 +272,7 @@ class SourceLogs:
         before = None if after is None else after.gtids_before()
         if head is None or not before or self.options.ignore_missing_logs:
             return
-        closed = log.name, self.end_of(log)
+        closed = _key(log)
         if closed not in self._closed:
             self._closed[closed] = logged_gtids(log, self.options.keyring, HIGHEST)
         continuity = GtidContinuity(known, self.options.selection.exclude_gtids)
@@ -287,7 +344,7 @@ class SourceLogs:
         Raises:
             ServerError: 1236, as the server answers.
         """
-        now = self.current()
+        now = self.with_head()
         number = start_log([head for _, head in now], known)
         if number is None:
             raise fatal(
@@ -310,7 +367,7 @@ class SourceLogs:
         Raises:
             ServerError: 1236, as the server answers.
         """
-        now = self.current()
+        now = self.with_head()
         state = self.state()
         for gtid in known:
             numbers = {
@@ -337,7 +394,7 @@ class SourceLogs:
 
     def purged(self) -> GtidSet:
         """Return the transactions before the first log (MySQL)."""
-        return self._before(self._now[0][0], GtidSet())
+        return self._before(self.current()[0][0], GtidSet())
 
     def executed(self) -> GtidSet:
         """Return the transactions up to the end of the last log (MySQL)."""
@@ -374,7 +431,7 @@ class SourceLogs:
     @property
     def has_gtids(self) -> bool:
         """Whether the transactions have GTIDs, as far as the heads show it (MySQL)."""
-        return any(head is not None and bool(head.first_gtid or head.gtids_before()) for _, head in self._now)
+        return any(head is not None and bool(head.first_gtid or head.gtids_before()) for _, head in self.current())
 
     def end_of(self, log: LogFile) -> int:
         """Return the offset in bytes at which a log ends for clients."""
@@ -391,17 +448,68 @@ class SourceLogs:
 
     def _logged(self) -> tuple[LogFile, dict[GtidSource, list[Interval]]]:
         """Return the last log and its GTIDs."""
-        last = self._now[-1][0]
+        last = self.current()[-1][0]
         state = self._state()
         if self._gtids[0] != state:
+            if self._stop is None and self.options.selection.stop_time is not None:
+                self._stop = self._find_stop()
             stop = self.stop_in(last.name)
             self._gtids = (state, logged_gtids(last, self.options.keyring, HIGHEST if stop is None else stop))
         return last, self._gtids[1]
 
 
-def _is_begun(head: LogHead | None) -> int:
-    """Return 2 for a head that lists GTIDs, 1 for another one, 0 for none."""
-    return 0 if head is None else 1 + (head.gtid_frame is not None)
+def _key(log: LogFile) -> object:
+    """Return what is the same as long as a closed log is not replaced."""
+    if log.filesystem is None:
+        with suppress(OSError):
+            state = Path(log.name).stat()
+            return log.name, state.st_ino, state.st_size, state.st_mtime_ns
+    return log.name, log.size
+
+
+def _is_being_made(log: LogFile, head: LogHead | None) -> bool:
+    """Return whether a local log ends in its head, that is in the first two events: its server is creating it."""
+    if log.filesystem is not None or (head is not None and (head.gtid_frame is not None or head.has_groups)):
+        return False
+    with suppress(OSError), Path(log.name).open("rb") as file:
+        data = file.read(_LONGEST_HEAD)
+        if data[:FIRST] == ENCRYPTED_MAGIC[: len(data)]:
+            return len(data) <= _ENCRYPTED_HEAD
+        if len(data) < FIRST:
+            return data == BINLOG_MAGIC[: len(data)]
+        at = FIRST
+        for _ in range(2):
+            size, log_pos = (int.from_bytes(data[at:][part], "little") for part in (EVENT_SIZE_BYTES, LOG_POS_BYTES))
+            if len(data) < at + HEADER_SIZE:
+                return data[:FIRST] == BINLOG_MAGIC
+            if log_pos != at + size or len(data) < log_pos:
+                return log_pos == at + size and data[:FIRST] == BINLOG_MAGIC
+            at = log_pos
+    return False
+
+
+def _unreadable(log: LogFile, options: ServeOptions) -> BinlogError:
+    """Return the error about the head of a log."""
+    try:
+        LogEvents(log, options.read, options.keyring).close()
+    except BinlogError as exc:
+        return exc
+    hint = "`binlogio verify` says why"
+    return MissingLogs("the log has no head that can be read", file=log.name, hint=hint)
+
+
+def _lost_sources(head: LogHead | None, after: LogHead | None) -> str:
+    """Return what the head of the next log lacks although that of a log has it: GTIDs, or sources (MariaDB)."""
+    before, later = (None if one is None else one.gtids_before() for one in (head, after))
+    if head is None or before is None:
+        return ""
+    first = None if head.first_gtid is None else parse_gtid(head.first_gtid)
+    if isinstance(before, GtidSet):
+        had = before.union(GtidSet.parse(head.first_gtid)) if head.first_gtid else before
+        return flat(had.difference(later if isinstance(later, GtidSet) else GtidSet()))
+    sources = {*before} | ({(first.domain_id, first.server_id)} if isinstance(first, MariadbGtid) else set())
+    lost = sources.difference(later if isinstance(later, dict) else ())
+    return ", ".join(f"GTIDs of domain {domain}, server {server}" for domain, server in sorted(lost))
 
 
 def first_end(logs: Sequence[LogFile], options: ServeOptions) -> LogPlace | None:

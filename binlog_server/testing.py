@@ -92,7 +92,13 @@ class MockSource(Wire):
         self._cuts = list(sizes)
 
     def repeat(self, event_type: str) -> None:
-        """Send the next event of a type, such as `WRITE_ROWS_EVENT`, twice."""
+        """Send the next event of a type, such as `WRITE_ROWS_EVENT`, twice; those of more than 8 MB are passed over.
+
+        Raises:
+            ValueError: there is no such type.
+        """
+        if event_type not in EventType.__members__:
+            raise ValueError(f"not the name of an event type, such as WRITE_ROWS_EVENT: {event_type!r}")
         self._repeated.append(EventType[event_type])
 
     # -------------------------------------------------------------------------------------------------- for the server
@@ -172,11 +178,13 @@ def mock_source(
         options: what is served.
 
     Raises:
-        ValueError: a line of the script is rejected.
+        ValueError: a line of the script is rejected, or logs are given, too.
     """
     with ExitStack() as stack:
         made = None
         sources = [str(one) for one in logs]
+        if sources and script is not None:
+            raise ValueError("give logs or a script, not both")
         if script is not None:
             sources = [stack.enter_context(TemporaryDirectory())]
             made = _Script(script, server, sources[0])

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+import binlogio
 from binlogio import (
     BinlogWriter,
     ColumnDefinition,
@@ -26,12 +27,14 @@ from binlogio import (
 from binlogio.archive.export import export, latest
 from binlogio.arrow.encode import plan_of
 from binlogio.errors import BinlogError, BinlogFormatError, ExportError, MissingLogs
+from binlogio.events.gtid import GtidEvent
 from binlogio.gtid import GtidSet, MariadbDomains, MariadbGtidSet
 from binlogio.selection.event_filter import EventFilter, Range
 from binlogio.selection.table_names import TableNames
 from binlogio.series.log_head import read_head
 from binlogio.storage.sources import find_logs
 from binlogio_cli.main import cli
+from delta_tables import delta_table
 from logs import encode, query
 
 T = TableDefinition("shop", "t", (ColumnDefinition("id", "int", nullable=False), ColumnDefinition("n", "int")), ("id",))
@@ -74,6 +77,40 @@ def test_a_base_with_the_logs_after_it_is_all_logs_together(form: Any, logs: lis
     right = {"t": [(1, 10), (3, 30), (4, None), (20, 2)], "still": [(1, 7)]}
     assert exported(tmp_path / "all") == exported(tmp_path / "third") == exported(tmp_path / "whole") == right
     assert exported(tmp_path / "nothing new") == {"t": [(1, 1), (2, 2), (3, 3), (4, None)], "still": [(1, 7)]}
+
+
+def test_logs_before_a_base_are_left_out(logs: list[Path], tmp_path: Path) -> None:
+    """All logs of a server are given, and a base made of the later ones: earlier changes do not replace its rows."""
+    base = tmp_path / "base"
+    export(logs[1:2], base, latest=True)
+    export(logs[1:], tmp_path / "right", latest=True)
+    summary = export(logs, tmp_path / "found", latest=True, base=base)
+
+    assert exported(tmp_path / "found") == exported(tmp_path / "right") == {"t": [(1, 10), (3, 30), (20, 2)]}
+    assert [Path(name).name for name in summary.held] == ["binlog.000001", "binlog.000002"]
+
+    with (
+        BinlogWriter(tmp_path / "later" / "binlog", variables=replace(FULL, server_id=7)) as log,
+        log.session() as other,
+    ):
+        other.execute(Statement("", [Insert(T, [(1, 5)])]))
+    logs[0].write_bytes((tmp_path / "later" / "binlog.000001").read_bytes())
+    with pytest.raises(ExportError, match="is not known to be before them"):
+        export(logs, tmp_path / "other", latest=True, base=base, ignore_missing_logs=True)
+
+
+def test_a_start_is_that_of_the_first_export(logs: list[Path], tmp_path: Path) -> None:
+    """Later ones continue where the ledger ends, and need not repeat it."""
+    pytest.importorskip("deltalake")
+    with binlogio.open(logs[0]) as reader:
+        start = [event.header.offset for event in reader if isinstance(event, GtidEvent)][1]
+    options: dict[str, Any] = {"latest": True, "append": True, "format": "delta"}
+    export(logs[:1], tmp_path / "lake", start_offset=start, **options)
+    summary = export(logs, tmp_path / "lake", **options)
+
+    assert summary.rows["shop.t"] > 0
+    rows = delta_table(tmp_path / "lake" / "shop.t").to_pylist()
+    assert sorted((row["id"], row["n"]) for row in rows) == [(1, 10), (3, 30), (4, None), (20, 2)]
 
 
 def test_a_hole_between_base_and_logs_is_refused(logs: list[Path], tmp_path: Path) -> None:

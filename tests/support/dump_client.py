@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pymysql
 
+from binlog_server.server import BinlogServer
+from binlog_server.source_logs import ServeOptions, SourceLogs
+from binlogio.constants import EventType
 from binlogio.gtid import GtidSet, build_gtid_set
+from binlogio.options import ServerVariables
+from binlogio.writer import BinlogWriter
+from written_logs import insert
 
 NON_BLOCKING: Final = 1
 ANNOTATED: Final = 2
 CHECKSUM: Final = "SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'"
+UUID: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 MARIADB: Final = "SET @mariadb_slave_capability = 4"
 
 
@@ -63,3 +71,32 @@ class DumpClient:
 def of_log(events: list[bytes]) -> list[bytes]:
     """Return the events that are in a log: without heartbeats, and those that the source makes."""
     return [event for event in events if event[4] != 27 and not (event[17] & 0x20)]
+
+
+@contextmanager
+def serving(*logs: Path, **options: Any) -> Iterator[BinlogServer]:
+    """Serve logs at a free port."""
+    with BinlogServer(SourceLogs([str(one) for one in logs], ServeOptions(**options))) as server:
+        yield server
+
+
+def client(server: BinlogServer, *statements: str) -> DumpClient:
+    """Return a client that knows the events of the server."""
+    more = (MARIADB,) if server.logs.is_mariadb else ()
+    return DumpClient(server.port, CHECKSUM, *more, *statements)
+
+
+@contextmanager
+def written(folder: Path, **variables: Any) -> Iterator[tuple[BinlogWriter, Any]]:
+    """Provide a writer of logs, and a function that inserts a row."""
+    settings = ServerVariables(**{"server_version": "9.7.4", "server_uuid": UUID, **variables})
+    with BinlogWriter(str(folder / "binlog"), variables=settings) as logs, logs.session("shop") as session:
+        yield logs, lambda key: session.execute(insert(key))
+
+
+def until(events: Iterator[bytes], count: int) -> list[bytes]:
+    """Return the next events up to the XID of the transaction with this number."""
+    found: list[bytes] = []
+    while sum(event[4] == EventType.XID_EVENT for event in found) < count:
+        found.append(next(events))
+    return found

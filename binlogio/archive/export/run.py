@@ -58,7 +58,7 @@ from binlogio.series.identity import LogIdentity, log_size
 from binlogio.series.log_head import read_head
 from binlogio.series.progress import LogProgress
 from binlogio.storage.encryption import load_keyring
-from binlogio.storage.index_file import log_number, unescaped_name
+from binlogio.storage.index_file import base_name, log_number, unescaped_name
 from binlogio.storage.new_file import (
     local_output,
     missing_folders,
@@ -278,6 +278,8 @@ def export(
             target.ledger.logs, target.ledger.gtids = list(before.ledger.logs), before.ledger.gtids
         check_bounds(rows_of.logs, None if target.ledger.logs else start_offset, stop_offset, ring)
         ranges = _first_ranges(rows_of.logs, target.ledger, ring, most_bytes)
+        if latest:
+            _hold_earlier(ranges, target.ledger)
         ends = {one.log: HIGHEST if one.is_closed else one.end for one in ranges}
         read = cache(lambda log: logged_gtids(log, ring, ends[log]))
         servers = ServerGtids.from_json(target.ledger.gtids)
@@ -449,6 +451,29 @@ def _progress_of(ranges: list[_LogRange], keyring: Keyring | None, read: ReadGti
         for one in ranges
         if one.identity is not None and not one.is_held
     ]
+
+
+def _hold_earlier(ranges: Iterable[_LogRange], ledger: ExportLedger) -> None:
+    """Leave out the logs before those that a latest state has: their changes are in it, or were before it.
+
+    Raises:
+        ExportError: a log has a lower number than they, but is not of the same server, or not earlier.
+    """
+    first: dict[str, LogProgress] = {}
+    for held in sorted(ledger.logs, key=lambda one: log_number(one.file), reverse=True):
+        first[log_number(held.file)[0]] = held
+    for one in ranges:
+        stem, number, _ = log_number(base_name(one.log.name))
+        known = first.get(stem)
+        if known is None or number >= log_number(known.file)[1] or one.is_held:
+            continue
+        if one.identity is None or known.identity is None or not known.identity.may_follow(one.identity):
+            raise ExportError(
+                "the log has a lower number than those of the base, and is not known to be before them",
+                file=one.log.name,
+                expected=f"a log after {known.file}",
+            )
+        one.end, one.is_held = one.start, True
 
 
 def _check_logs(ranges: Iterable[_LogRange], *, in_order: bool) -> None:

@@ -83,7 +83,7 @@ class TargetSettings:
             )
         for name, new in (("format", self.form.value), *self.ledger.options.items()):
             old = found.form if name == "format" else found.options.get(name)
-            if old != new:
+            if old != new and (name, new) != ("start_offset", None):  # it was for the first log
                 raise ExportError(
                     "the export was made with another option, and cannot be continued with this one",
                     file=str(path), field="conditions on events" if name == "where" else name,

@@ -17,7 +17,7 @@ from binlog_server.source_logs import ServeOptions, SourceLogs
 from binlogio.implementation import require_kernel
 from binlogio.options import ReadOptions
 from binlogio.storage import load_keyring
-from binlogio_cli.messages import Refusal, say
+from binlogio_cli.messages import Refusal, say, say_missing
 from binlogio_cli.options import (
     INPUT_PATH,
     FilePath,
@@ -103,6 +103,7 @@ def command(files: tuple[str, ...], selection: Selection, reading: Reading, *, q
         keyring=None if reading.keyring is None else load_keyring(reading.keyring),
     )
     logs = SourceLogs(files, serving)
+    say_missing(logs.missing)
     now = [log for log, _ in logs.current()]
     check_selected(selection, now, now, serving.keyring)
     with BinlogServer(logs, listening, (lambda _text: None) if quiet else say) as server:
