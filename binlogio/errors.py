@@ -98,9 +98,9 @@ class Hint(Enum):
         "give them too, or go on without them: option ignoreMissingLogs",
     )
     STATEMENT_CHANGES = (
-        'set binlog_format to ROW at the source; go on without these rows: statement_changes="skip"',
-        "set binlog_format to ROW at the source",
-        "set binlog_format to ROW at the source; go on without these rows: option statementChanges=skip",
+        'set binlog_format to ROW; a replay into a server has these rows; go on without: statement_changes="skip"',
+        "set binlog_format to ROW; a replay into a server has these rows",
+        "set binlog_format to ROW; a replay into a server has these rows; go on without: option statementChanges=skip",
     )
     RESUME = (
         "resumes=True continues at the target's position",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _HEAD: Final = 32  # tokens that suffice for a statement of one table
+_LONGEST_HEAD: Final = 200  # bytes
 _SYSTEM: Final = ("mysql", "sys", "performance_schema", "information_schema")
 _MAY_FILL: Final = re.compile(r"\s*CREATE\b.*\b(SELECT|VALUES|TABLE\b.*\bTABLE)\b", re.IGNORECASE | re.DOTALL)
 _UNKNOWN: Final = ("SELECT", "WITH", "CALL", "ANALYZE", "LOAD")
@@ -42,6 +43,41 @@ class StatementChange:
             found=repr(self.sql[:80]),
             hint=Hint.STATEMENT_CHANGES,
         )
+
+
+class TextChanges:
+    """Finds statements that change rows of selected tables, and no temporary tables of their session.
+
+    `wants` returns whether a table, given by schema and name, is selected.
+    """
+
+    def __init__(self, wants: Callable[[str, str], bool]) -> None:
+        self._wants = wants
+        self._temporary: set[tuple[object, str, str]] = set()  # by the session that has made them
+
+    def takes(self, sql: bytes, schema: str, session: object) -> bool:
+        """Take the next statement; return whether it changes rows of selected tables, as `changes_rows_of`."""
+        head = sql[:_LONGEST_HEAD].upper()
+        if b"TEMPORARY" in head or (self._temporary and any(word in head for word in (b"DROP", b"ALTER", b"RENAME"))):
+            self._follow(sql.decode("utf-8", "replace"), schema, session)
+
+        def wants(of: str, table: str) -> bool:
+            return (session, of, table) not in self._temporary and self._wants(of, table)
+
+        return changes_rows_of(sql, schema, wants if self._temporary else self._wants)
+
+    def _follow(self, sql: str, schema: str, session: object) -> None:
+        from binlogio.schema.ddl.parser import parse_ddl  # noqa: PLC0415 - seldom needed
+        from binlogio.schema.ddl.tree import CreateTable, DropTables  # noqa: PLC0415
+
+        ddl = parse_ddl(sql)
+        if isinstance(ddl, CreateTable):
+            if ddl.is_temporary:
+                self._temporary.add((session, ddl.table[0] or schema, ddl.table[1]))
+        elif isinstance(ddl, DropTables):
+            self._temporary -= {(session, of or schema, table) for of, table in ddl.tables}
+        else:  # a table may have another name
+            self._temporary = {one for one in self._temporary if one[0] != session}
 
 
 def changes_rows_of(sql: bytes, schema: str, wants: Callable[[str, str], bool]) -> bool:

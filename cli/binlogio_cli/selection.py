@@ -451,7 +451,8 @@ def say_statement_changes(found: Collection[StatementChange], selection: Selecti
     shown = shlex.join(["binlogio", "grep", *table_options(selection), *files])
     say(
         f"{first.file}: at {first.pos}: the log has a change as SQL text, so the result is incomplete, without"
-        f" its rows: {first.sql[:80]!r}{more}; set binlog_format to ROW at the source; {shown} shows such changes"
+        f" its rows: {first.sql[:80]!r}{more}; set binlog_format to ROW; a replay into a server has these rows;"
+        f" {shown} shows such changes"
     )
     return DAMAGE
 

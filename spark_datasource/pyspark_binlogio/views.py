@@ -63,6 +63,7 @@ from pyspark_binlogio.spark_types import VARIANT, spark_type
 if TYPE_CHECKING:
     from binlogio.rows import TablePlan
     from binlogio.schema import DefinitionSource
+    from binlogio.schema.statement_changes import StatementChange
     from binlogio.storage import Keyring, LogFile
     from pyspark_binlogio.options import BinlogReadOptions
     from pyspark_binlogio.scan import Request
@@ -172,14 +173,19 @@ def _selection(request: Request, *, mixed: bool = False) -> RowSelection:
 def image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
     """Return the struct of the table's columns, in types of Spark."""
     seen: dict[str, None] = {}
+    texts: list[StatementChange] = []
     selection = _selection(request)
 
     def wants(schema: str, table: str) -> bool:
         seen[dotted_name(schema, table)] = None
         return selection.wants(schema, table)
 
+    def noted(found: StatementChange) -> bool:
+        texts.append(found)
+        return True
+
     def changes(piece: Piece) -> Iterator[pa.RecordBatch]:
-        wanted = replace(selection, wants=wants, statement_changes="skip")
+        wanted = replace(selection, wants=wants, note_statement_change=noted)
         definitions = definitions_before(piece, request)
         found = read_split(piece.log, piece.split, wanted, request.keyring, definitions=definitions)
         return (batch for _, batch in found)
@@ -190,6 +196,8 @@ def image_type(request: Request, logs: list[LogFile]) -> pa.DataType:
             last = deque(tolerant(changes, piece, replace(request.options, mode=mode)), maxlen=1)
             if last:
                 return spark_type(last[0].schema.field("after").type)
+    if texts and request.options.statement_changes == "error":
+        raise texts[-1].error()
     name = request.options.table or ""
     more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
     others = f"{', '.join([*seen][:_SHOWN])}{more}"

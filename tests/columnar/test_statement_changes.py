@@ -13,7 +13,7 @@ import binlogio
 from binlogio.archive.export import export
 from binlogio.constants import HeaderFlag
 from binlogio.errors import UnsupportedFeature
-from binlogio.schema.statement_changes import changes_rows_of
+from binlogio.schema.statement_changes import TextChanges, changes_rows_of
 from binlogio.selection.event_filter import EventFilter, Range
 from binlogio_cli.main import cli
 from corpus import MYSQL
@@ -199,3 +199,21 @@ def test_dump_of_selected_rows_names_what_it_cannot_compare(mixed: Path, options
     assert (found.exit_code, whole.exit_code) == (1, 0)
     assert f"at {place_of(mixed, 'INSERT INTO t')}: the log has a change as SQL text" in found.stderr
     assert "INSERT INTO t" not in found.stdout
+
+
+def test_changes_of_temporary_tables_of_the_session_are_none() -> None:
+    """Of another session, and after DROP, the same name is a table."""
+    search = TextChanges(lambda schema, table: (schema, table) == ("s", "t"))
+
+    def takes(sql: str, session: int = 1) -> bool:
+        return search.takes(sql.encode(), "s", session)
+
+    assert not takes("create temporary table t (id int)")
+    assert not takes("INSERT INTO t VALUES (1)")
+    assert takes("INSERT INTO t VALUES (1)", session=2)
+    assert not takes("DROP TABLE t")
+    assert takes("INSERT INTO s.t VALUES (1)")
+    assert not takes("CREATE TEMPORARY TABLE t AS SELECT 1")
+    assert not takes("UPDATE t SET id = 2")
+    assert not takes("ALTER TABLE t RENAME u")
+    assert takes("DELETE FROM t")

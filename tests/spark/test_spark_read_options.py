@@ -234,5 +234,15 @@ def test_changes_that_are_logged_as_text_are_errors() -> None:
         records_of(log)
     assert records_of(log, statementChanges="skip") == []
     assert records_of(log, view="transactions")
-    with pytest.raises(UnsupportedFeature, match="go on without these rows: option statementChanges=skip"):
+    with pytest.raises(UnsupportedFeature, match="go on without: option statementChanges=skip"):
         records_of(log, mode="DROPMALFORMED")
+
+
+def test_a_table_with_changes_as_text_only_is_no_unknown_one() -> None:
+    """Its columns are not asked for: the log does not have its rows."""
+    log = MYSQL / "format_statement" / "binlog.000001"
+
+    with pytest.raises(UnsupportedFeature, match="the log has a change as SQL text"):
+        records_of(log, table="corpus.ti")
+    with pytest.raises(BinlogOptionError, match="no log has a change of table"):
+        records_of(log, table="corpus.ti", statementChanges="skip")

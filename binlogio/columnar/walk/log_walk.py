@@ -37,7 +37,7 @@ from binlogio.format.framing import EventFrame, Framing, TornTail
 from binlogio.format.splits import GroupPart, Split
 from binlogio.rows.plan import resolve_plan
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
-from binlogio.schema.statement_changes import StatementChange, changes_rows_of
+from binlogio.schema.statement_changes import StatementChange, TextChanges
 from binlogio.schema.statements import Savepoints
 from binlogio.storage.compression import ZstdFrames, decompress_zstd
 from binlogio.storage.windows import NO_END, WINDOW_SIZE
@@ -94,6 +94,7 @@ class LogWalk:
         self._is_at_event = True  # an event begins at the window's start; otherwise a group is searched
         self._plans = 0
         self._statement_change: StatementChange | None = None
+        self._text_changes = TextChanges(selection.wants)
         self._images: dict[tuple[object, ...], ImagePlan] = {}
         self._known: BoundedCache[bytes, KnownPlan] = BoundedCache()
         self._resolved: dict[bytes, tuple[KnownPlan, ImagePlan]] = {}
@@ -414,7 +415,7 @@ class LogWalk:
         else:
             event = codec_for(code).parse(EventHeader(type_code=code), body, self._cursor.context)
             sql, schema = getattr(event, "sql", b"LOAD DATA"), getattr(event, "schema", "")
-        if not changes_rows_of(sql, schema, self._selection.wants):
+        if not self._text_changes.takes(sql, schema, int.from_bytes(body[:4], "little")):
             return False
         found = StatementChange(self._log.name, self._router.followed_at, sql.decode("utf-8", "replace"))
         if self._selection.note_statement_change is not None:

@@ -34,6 +34,7 @@ from binlogio.format.groups import ends_transaction, frames_changes
 if TYPE_CHECKING:
     from binlogio.columnar.row_choice import RowChoice
     from binlogio.reader import BinlogReader
+    from binlogio.schema.statement_changes import TextChanges
     from binlogio.selection.selection import Selection
     from binlogio_cli.dump.event_writer import EventWriter
     from binlogio_cli.dump.renamed import RenamedReader
@@ -93,6 +94,7 @@ class FilteredDump:
         self._writer = writer
         self.found = False
         self.groups = 0
+        self._changes: TextChanges | None = None
         self._is_open = False  # the group of the last event is incomplete
         self._in_group = False
         self._group_shown = True
@@ -227,12 +229,15 @@ class FilteredDump:
 
     def _note_change(self, event: Any, rows: RowChoice) -> None:
         """Note a statement that changes rows of a selected table: its rows are not in the log."""
-        from binlogio.schema.statement_changes import StatementChange, changes_rows_of  # noqa: PLC0415 - seldom needed
+        from binlogio.schema import statement_changes  # noqa: PLC0415 - seldom needed
 
+        self._changes = self._changes or statement_changes.TextChanges(self._selection.names.wants)
         file = self._reader.position.file
         sql, schema = getattr(event, "sql", b"LOAD DATA"), getattr(event, "schema", "")
-        if file not in rows.statements and changes_rows_of(sql, schema, self._selection.names.wants):
-            rows.statements[file] = StatementChange(file, event.header.offset, sql.decode("utf-8", "replace"))
+        if self._changes.takes(sql, schema, (file, getattr(event, "thread_id", 0))) and file not in rows.statements:
+            rows.statements[file] = statement_changes.StatementChange(
+                file, event.header.offset, sql.decode("utf-8", "replace")
+            )
 
     def _wants_statement(self, event: Any) -> bool:
         if isinstance(event, ExecLoadEvent):
