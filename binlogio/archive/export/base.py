@@ -40,7 +40,10 @@ _BATCH_ROWS: Final = 1 << 16
 _READ: Final = ("parquet", "arrow")
 _SAME: Final = ("columns", "zero_dates")
 _PARTIAL: Final = ("where", "condition", "stop_offset")
-_HINT: Final = "make the base with `--latest` of all logs up to then, without conditions"
+_HINT: Final = (
+    "make the base with `--latest` of all logs up to then, without conditions; of a dump: `binlogio export --latest"
+    " --base DUMP -o DIR LOGS`"
+)
 
 
 @dataclass(frozen=True, slots=True)
