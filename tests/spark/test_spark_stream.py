@@ -306,6 +306,7 @@ def test_a_batch_gives_dead_letters_and_metrics_by_table(spark: SparkSession, tm
     found: dict[str, list[Any]] = {"good": [], "bad": []}
 
     def split(batch: DataFrame, _: int) -> None:
+        batch.persist()  # PySpark 4.1 counts the records of each action
         for name, where in (("good", "_corrupt_record IS NULL"), ("bad", "_corrupt_record IS NOT NULL")):
             found[name] += batch.where(where).select("file", "pos", "_corrupt_record").collect()
 

@@ -89,8 +89,11 @@ def kill_and_restart(server: Instance, *options: str) -> None:
     os.kill(pid, signal.SIGKILL)
     while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
         time.sleep(0.02)
+    lock = server.vendor.root / "run/mysqld" / f"{server.name}.sock.lock"
+    lock.unlink(missing_ok=True)  # the killed process may not be reaped yet
     command = [str(SCRIPT), "restart", server.vendor.kind, server.name, *options]
-    subprocess.run(command, check=True, capture_output=True, timeout=RUN_TIMEOUT_S)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=RUN_TIMEOUT_S)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def start_replica(replica: Instance, port: int, place: str, until: str = "") -> None:
