@@ -31,6 +31,7 @@ from binlogio.storage.index_file import (
 )
 from binlogio.storage.log_file import LogFile, begins_like_a_log, choose_logs
 from binlogio.storage.log_index import unpublished
+from binlogio.storage.log_storage import CRASH_SAFE_SUFFIX
 from binlogio.storage.new_file import is_side
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def _indexed_log(path: Path, name: str) -> LogFile:
 
 
 def _names_in(folder: Path, since: str | None = None) -> list[str]:
-    """Return the names of the logs in a directory, from log `since` on."""
+    """Return the names of the logs in a directory, from log `since` on; hidden files are those that rsync copies."""
     before = str(folder / "_")[:-1]  # the directory with a separator; faster than joining a Path for each name
     links = set()
     members = []
@@ -234,6 +235,7 @@ def _names_in(folder: Path, since: str | None = None) -> list[str]:
                 if entry.is_symlink():
                     links.add(before + entry.name)
     later = [name for name in members if is_since(name, since)]
+    later = [name for name in later if not name.startswith(f"{before}.") or name.endswith(CRASH_SAFE_SUFFIX)]
     names = choose_logs(later, lambda name: begins_like_a_log(LogFile(name)))
     if links.isdisjoint(names):
         return names

@@ -16,7 +16,7 @@ from binlogio.errors import BinlogError, ConditionError
 from binlogio.gtid import GtidSet
 from binlogio.options import ServerVariables
 from binlogio.selection.selection import Selection
-from binlogio.storage import load_keyring
+from binlogio.storage import find_logs, load_keyring
 from binlogio.writer import BinlogWriter
 from corpus import MARIADB118, MYSQL
 from dump_client import UUID, client, serving, until, written
@@ -177,3 +177,20 @@ def test_stop_time_that_is_reached_later_ends_the_logs_for_all(tmp_path: Path) -
     assert sum(event[4] == 16 for event in events) == 1
     assert executed == [(f"{UUID}:1",)]
     assert [name for name, *_ in names] == ["binlog.000001"]
+
+
+def test_log_that_rsync_copies_is_there_when_it_has_its_name(three: Path) -> None:
+    """Until then it is a hidden file, and no log."""
+    last = three / "binlog.000003"
+    data = last.read_bytes()
+    last.unlink()
+    with serving(three) as server:
+        events = client(server).by_gtids(GtidSet(), flags=0)
+        until(events, 4)
+        hidden = three / ".binlog.000003.Xy12"
+        hidden.write_bytes(data[:-20])
+        time.sleep(0.3)
+        assert [Path(log.name).name for log in find_logs(three)] == ["binlog.000001", "binlog.000002"]
+        hidden.write_bytes(data)
+        hidden.rename(last)
+        assert len(until(events, 2)) > 4
