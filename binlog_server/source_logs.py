@@ -26,13 +26,9 @@ from binlogio.archive.event_batches import BEGINS, LogEvents
 from binlogio.archive.logged_gtids import add_gtids, logged_gtids, mysql_gtids
 from binlogio.constants import (
     BINLOG_MAGIC,
-    ENCRYPTED_MAGIC,
-    EVENT_SIZE_BYTES,
-    HEADER_SIZE,
-    LOG_POS_BYTES,
     OptionalMetadataType,
 )
-from binlogio.errors import BinlogError, ConditionError, MissingLogs
+from binlogio.errors import BinlogError, ConditionError, MissingLogs, TruncatedEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.gtid import GtidSet, MariadbGtid, MariadbGtidPosition, Uuid
 from binlogio.options import DEFAULT_READ_OPTIONS, ReadOptions
@@ -41,6 +37,7 @@ from binlogio.selection.event_filter import HIGHEST, parse_gtid
 from binlogio.selection.selection import Selection
 from binlogio.series import check_series, known_heads
 from binlogio.series.continuity import GtidContinuity, missing_gtids
+from binlogio.series.log_head import head_frames
 from binlogio.series.positions import LogPlace, places_of
 from binlogio.series.start_log import start_log
 from binlogio.storage.index_file import log_name
@@ -62,9 +59,7 @@ _TICK_NS: Final = 300_000_000
 _REMOTE_S: Final = 5  # an object store is listed once in this time
 _MOST_LOGS: Final = 8  # that are looked at for a table map, and events in each
 _MOST_EVENTS: Final = 200
-_ENCRYPTED_HEAD: Final = 512
 _HEAD_S: Final = 10  # the longest wait for a head
-_LONGEST_HEAD: Final = 1 << 24  # a set of GTIDs of 16 MiB
 FIRST: Final = len(BINLOG_MAGIC)
 _Before = TypeVar("_Before", GtidSet, dict[tuple[int, int], MariadbGtid])
 _NAMESPACE: Final = uuid.UUID("6b1f3f39-4d0a-5e3a-9d5e-0f6f7b0a4a11")
@@ -181,7 +176,7 @@ class SourceLogs:
             keys[at]: head for at, head in zip(new, read, strict=True)
         }
         heads = [self._heads[key] for key in keys]
-        self._made = logs[-1].name if _is_being_made(logs[-1], heads[-1]) else None
+        self._made = logs[-1].name if _is_being_made(logs[-1], options.keyring) else None
         if self._made is not None and len(logs) > 1:
             logs, heads = logs[:-1], heads[:-1]
         if [log.name for log in logs] != [log.name for log, _ in self._now]:
@@ -467,25 +462,17 @@ def _key(log: LogFile) -> object:
     return log.name, log.size
 
 
-def _is_being_made(log: LogFile, head: LogHead | None) -> bool:
+def _is_being_made(log: LogFile, keyring: Keyring | None) -> bool:
     """Return whether a local log ends in its head, that is in the first two events: its server is creating it."""
-    if log.filesystem is not None or (head is not None and (head.gtid_frame is not None or head.has_groups)):
+    if log.filesystem is not None:
         return False
-    with suppress(OSError), Path(log.name).open("rb") as file:
-        data = file.read(_LONGEST_HEAD)
-        if data[:FIRST] == ENCRYPTED_MAGIC[: len(data)]:
-            return len(data) <= _ENCRYPTED_HEAD
-        if len(data) < FIRST:
-            return data == BINLOG_MAGIC[: len(data)]
-        at = FIRST
-        for _ in range(2):
-            size, log_pos = (int.from_bytes(data[at:][part], "little") for part in (EVENT_SIZE_BYTES, LOG_POS_BYTES))
-            if len(data) < at + HEADER_SIZE:
-                return data[:FIRST] == BINLOG_MAGIC
-            if log_pos != at + size or len(data) < log_pos:
-                return log_pos == at + size and data[:FIRST] == BINLOG_MAGIC
-            at = log_pos
-    return False
+    try:
+        with closing(log.open(keyring)) as opened:
+            return sum(1 for _ in islice(head_frames(opened, keyring), 2)) < 2
+    except TruncatedEvent:
+        return True
+    except (BinlogError, OSError):
+        return False
 
 
 def _unreadable(log: LogFile, options: ServeOptions) -> BinlogError:

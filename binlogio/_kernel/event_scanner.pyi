@@ -224,6 +224,7 @@ class LogSurvey:
         *,
         operations: Container[str] | None = None,
         ask_rows: Callable[[Any, int, bytes, int], tuple[int, int] | None] | None = None,
+        ask_text: Callable[[str, bytes, int], bool] | None = None,
     ) -> None: ...
     text_at: int
     def take_change(self) -> None: ...

@@ -49,7 +49,7 @@ from binlogio.gtid.sets import Interval
 from binlogio.options import DEFAULT_LIMITS
 from binlogio.rows.cut_images import rows_of
 from binlogio.schema.source import DefinitionSource, depends_on_definitions
-from binlogio.schema.statement_changes import StatementChange, changes_rows_of
+from binlogio.schema.statement_changes import StatementChange, TextChanges
 from binlogio.series.gtid_history import GtidRun
 from binlogio.series.progress import recognizer
 from binlogio.storage.compression import decompress_zstd
@@ -150,6 +150,7 @@ class ArchiveSurvey:
         self._context: ParseContext | None = None
         self._groups: Selection | None = None
         self._rows: RowChoice | None = None
+        self._changes: TextChanges | None = None
         self._text = b""
         self.kernel: Final = LogSurvey(
             self._resolve,
@@ -166,9 +167,10 @@ class ArchiveSurvey:
         self._groups, self._rows = groups, rows
         asks = rows is not None and rows.condition is not None
         self.kernel.choose(
-            groups.compiled(None if rows is None else self._changes_rows),
+            groups.compiled(),
             operations=None if rows is None else rows.operations,
             ask_rows=self._selected_rows if asks else None,
+            ask_text=None if rows is None else self._changes_rows,
         )
 
     def _selected_rows(self, plan: TablePlan, code: int, body: bytes, offset: int) -> tuple[int, int] | None:
@@ -181,9 +183,9 @@ class ArchiveSurvey:
             return None
         return (0, 0) if found is None else (len(rows_of(found, plan)), len(found.images))
 
-    def _changes_rows(self, schema: str, sql: bytes) -> bool:
+    def _changes_rows(self, schema: str, sql: bytes, thread_id: int) -> bool:
         """Return whether a statement changes rows of selected tables, and keep its text."""
-        found = self._groups is not None and changes_rows_of(sql, schema, self._groups.names.wants)
+        found = self._changes is not None and self._changes.takes(sql, schema, thread_id)
         self._text = sql if found else self._text
         return found
 
@@ -195,7 +197,9 @@ class ArchiveSurvey:
             return
         if self._rows is None and self._groups.wants_statement(event.schema, event.sql):
             self.kernel.take_change()
-        elif self._rows is not None and self.kernel.text_at < 0 and self._changes_rows(event.schema, event.sql):
+            return
+        is_first = self._rows is not None and self.kernel.text_at < 0
+        if is_first and self._changes_rows(event.schema, event.sql, event.thread_id):
             self.kernel.text_at = event.header.offset
 
     def walk(self, log: LogFile, observer: SurveyObserver) -> LogEnd:
@@ -210,6 +214,7 @@ class ArchiveSurvey:
         """
         opened = log.open(self._keyring)
         self._definitions.begin_log(log.name, recognizer(log, self._keyring))
+        self._changes = None if self._groups is None else TextChanges(self._groups.names.wants)
         try:
             return _LogWalk(self, log, opened, observer, self._keyring).run()
         finally:

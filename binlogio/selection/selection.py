@@ -28,7 +28,7 @@ from binlogio.selection.event_filter import (
 from binlogio.selection.table_names import TableNames, matches, named_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from binlogio._kernel.event_scanner import GroupFilter
     from binlogio.gtid import Gtid, MariadbGtid
@@ -234,8 +234,8 @@ class Selection:
         """The conditions on GTIDs."""
         return self.include_gtids, self.exclude_gtids, self.after_gtids, self.up_to_gtids
 
-    def compiled(self, ask_statement: Callable[[str, bytes], bool] | None = None) -> GroupFilter:
-        """Return the selection as an object of the kernel, with another `wants_statement` if one is given."""
+    def compiled(self) -> GroupFilter:
+        """Return the selection as an object of the kernel."""
         from binlogio._kernel.event_scanner import GroupFilter  # noqa: PLC0415 - the kernel may not be installed
 
         return GroupFilter(
@@ -244,7 +244,7 @@ class Selection:
             server_ids=self.server_ids,
             ask_gtid=self.gtid_answer if self.asks_for_gtids else None,
             ask_table=self.names.wants if self.looks_inside else None,
-            ask_statement=ask_statement or self.wants_statement,
+            ask_statement=self.wants_statement,
         )
 
 

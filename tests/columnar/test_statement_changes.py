@@ -217,3 +217,25 @@ def test_changes_of_temporary_tables_of_the_session_are_none() -> None:
     assert not takes("UPDATE t SET id = 2")
     assert not takes("ALTER TABLE t RENAME u")
     assert takes("DELETE FROM t")
+
+
+def test_commands_leave_out_temporary_tables(tmp_path: Path) -> None:
+    """Those of the session that changes them, in every command that names statements."""
+    texts: list[dict[str, Any]] = [
+        {"do": "ddl", "schema": "s", "sql": "CREATE TEMPORARY TABLE tmp (id INT PRIMARY KEY)"},
+        {"do": "execute", "schema": "s", "sql": "INSERT INTO tmp VALUES (1)"},
+    ]
+    lines = [*LINES, *insert(1), {"do": "set", "variables": {"binlog_format": "STATEMENT"}}, *texts]
+    script = "".join(f"{json.dumps(line)}\n" for line in lines)
+    assert CliRunner().invoke(cli, ["write", "-", "--out", str(tmp_path / "logs")], input=script).exit_code == 0
+    runs = [
+        ["export", "-o", str(tmp_path / "out")],
+        ["grep", "id > 0"],
+        ["dump", "--operation", "insert"],
+        ["stats", "--operation", "insert"],
+    ]
+    found = [CliRunner().invoke(cli, [*one, str(tmp_path / "logs")]) for one in runs]
+
+    assert [(one.exit_code, "SQL text" in one.stderr) for one in found] == [(0, False)] * 4
+    with binlogio.open(tmp_path / "logs") as reader:
+        assert b"INSERT INTO tmp VALUES (1)" in [getattr(event, "sql", b"") for event in reader]

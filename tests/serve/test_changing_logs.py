@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
@@ -37,6 +39,18 @@ def three(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
+@contextmanager
+def without_last(three: Path) -> Iterator[tuple[Path, bytes, Iterator[bytes]]]:
+    """Remove the last log, and serve the others; provide its path and content, and what a client gets."""
+    last = three / "binlog.000003"
+    data = last.read_bytes()
+    last.unlink()
+    with serving(three) as server:
+        events = client(server).by_gtids(GtidSet(), flags=0)
+        until(events, 4)
+        yield last, data, events
+
+
 @pytest.mark.parametrize("offset", [0, 13, 15, 30, 135, 136, 150])
 @pytest.mark.parametrize("number", [2, 3])
 def test_damaged_head_is_an_error_in_any_log(three: Path, number: int, offset: int) -> None:
@@ -53,12 +67,7 @@ def test_damaged_head_is_an_error_in_any_log(three: Path, number: int, offset: i
 @pytest.mark.parametrize("size", [0, 3, 4, 60, 126, 140])
 def test_log_whose_head_is_written_slowly_is_followed(three: Path, size: int) -> None:
     """Its name appears before its content, as a server makes it."""
-    last = three / "binlog.000003"
-    data = last.read_bytes()
-    last.unlink()
-    with serving(three) as server:
-        events = client(server).by_gtids(GtidSet(), flags=0)
-        until(events, 4)
+    with without_last(three) as (last, data, events):
         last.write_bytes(data[:size])
         time.sleep(0.7)
         last.write_bytes(data)
@@ -67,7 +76,7 @@ def test_log_whose_head_is_written_slowly_is_followed(three: Path, size: int) ->
 
 def test_only_log_whose_head_is_not_complete_is_waited_for(three: Path) -> None:
     """A client that asks by GTID begins as soon as the head says what was before."""
-    (path,) = (three / name for name in ("binlog.000001",))
+    path = three / "binlog.000001"
     for name in ("binlog.000002", "binlog.000003"):
         (three / name).unlink()
     data = path.read_bytes()
@@ -181,12 +190,7 @@ def test_stop_time_that_is_reached_later_ends_the_logs_for_all(tmp_path: Path) -
 
 def test_log_that_rsync_copies_is_there_when_it_has_its_name(three: Path) -> None:
     """Until then it is a hidden file, and no log."""
-    last = three / "binlog.000003"
-    data = last.read_bytes()
-    last.unlink()
-    with serving(three) as server:
-        events = client(server).by_gtids(GtidSet(), flags=0)
-        until(events, 4)
+    with without_last(three) as (last, data, events):
         hidden = three / ".binlog.000003.Xy12"
         hidden.write_bytes(data[:-20])
         time.sleep(0.3)

@@ -93,31 +93,21 @@ static int fd_fails(int fd, int kind, const char *name)
             return NEXT(name) call;                                                                                    \
         return fault == SHORT && size > 1 ? NEXT(name) short_call : fault == SHORT ? NEXT(name) call : -1;             \
     }
-#define OPEN(name)                                                                                                     \
-    int name(const char *path, int flags, ...)                                                                         \
+#define OPEN(name, parameters, call)                                                                                   \
+    int name parameters                                                                                                \
     {                                                                                                                  \
         va_list list;                                                                                                  \
         va_start(list, flags);                                                                                         \
         mode_t mode = va_arg(list, mode_t);                                                                            \
         va_end(list);                                                                                                  \
         int kind = flags & O_CREAT ? CHANGES : fault == EIO ? READS : 0;                                               \
-        return kind && fails(path, kind, #name) ? -1 : NEXT(name)(path, flags, mode);                                  \
-    }
-#define OPENAT(name)                                                                                                   \
-    int name(int folder, const char *path, int flags, ...)                                                             \
-    {                                                                                                                  \
-        va_list list;                                                                                                  \
-        va_start(list, flags);                                                                                         \
-        mode_t mode = va_arg(list, mode_t);                                                                            \
-        va_end(list);                                                                                                  \
-        int kind = flags & O_CREAT ? CHANGES : fault == EIO ? READS : 0;                                               \
-        return kind && fails(path, kind, #name) ? -1 : NEXT(name)(folder, path, flags, mode);                          \
+        return kind && fails(path, kind, #name) ? -1 : NEXT(name) call;                                                \
     }
 
-OPEN(open)
-OPEN(open64)
-OPENAT(openat)
-OPENAT(openat64)
+OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(openat, (int folder, const char *path, int flags, ...), (folder, path, flags, mode))
+OPEN(openat64, (int folder, const char *path, int flags, ...), (folder, path, flags, mode))
 TRANSFER(read, (int fd, void *data, size_t size), READS, (fd, data, size), (fd, data, 1))
 TRANSFER(pread, (int fd, void *data, size_t size, off_t at), READS, (fd, data, size, at), (fd, data, 1, at))
 TRANSFER(pread64, (int fd, void *data, size_t size, off64_t at), READS, (fd, data, size, at), (fd, data, 1, at))

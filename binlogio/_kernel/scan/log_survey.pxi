@@ -146,10 +146,10 @@ cdef class LogSurvey:
     cdef KnownSource* last_known
     cdef readonly uint32_t stored, actual
     cdef bint is_filtered, looks_inside, takes_statements, wants_group, has_change
-    cdef public int64_t text_at  # offset of a statement that `chosen` selects where only rows count; -1: none
+    cdef public int64_t text_at  # -1: there is none
     cdef int operations
     cdef GroupFilter chosen
-    cdef object ask_rows
+    cdef object ask_rows, ask_text
     cdef readonly bint is_over  # the end of the selection was reached
     cdef public int64_t first_offset, stop_offset  # groups that begin in this range of a log are selected
 
@@ -177,7 +177,7 @@ cdef class LogSurvey:
     def __dealloc__(self):
         free(self.tables)
 
-    def choose(self, GroupFilter chosen not None, *, operations=None, ask_rows=None) -> None:
+    def choose(self, GroupFilter chosen not None, *, operations=None, ask_rows=None, ask_text=None) -> None:
         """Count only selected event groups and changes, and keep only the records of these groups.
 
         A group without a selected change is not selected. Must be called before the first log.
@@ -187,12 +187,14 @@ cdef class LogSurvey:
             operations: "insert", "update", "delete"; None for all.
             ask_rows: function from the table of an ImagePlan, and type, body and offset of a rows event, to the number
                 of its selected rows and their bytes, or None for all rows. None if rows are not filtered.
+            ask_text: if only rows count, function from schema, text and thread of a statement to whether it changes
+                selected rows; `text_at` is the offset of the first one.
         """
-        self.chosen, self.ask_rows = chosen, ask_rows
+        self.chosen, self.ask_rows, self.ask_text = chosen, ask_rows, ask_text
         self.operations = sum(
             1 << number for number, name in enumerate(("insert", "update", "delete"))
             if operations is None or name in operations)
-        self.takes_statements = operations is None and ask_rows is None
+        self.takes_statements = ask_text is None
         self.looks_inside = chosen.ask_table is not None or not self.takes_statements
         self.is_filtered = True
         self.text_at = -1
@@ -596,7 +598,7 @@ cdef class LogSurvey:
         return rows[0] > 0
 
     cdef bint _is_text(self, const uint8_t* body, const uint8_t* end, int64_t size) except -1 with gil:
-        return self.chosen.ask_statement(_name(body[size - 1 - body[8]:size - 1]), <bytes>body[size:end - body])
+        return self.ask_text(_name(body[size - 1 - body[8]:size - 1]), <bytes>body[size:end - body], u32(body))
 
     cdef bint _wants_statement(self, uint8_t code, const uint8_t* body, const uint8_t* end) except -1 with gil:
         return not self.chosen.is_unwanted(code, body, end)

@@ -72,7 +72,9 @@ class DeltaTables:
         By a query of deltalake: use of its pyarrow dataset can abort Python at its end (SIGABRT).
         """
         found, schema = self._open(table), self.schema_of(table)
-        if found is not None:
+        if found is None:
+            return
+        with _storage_errors(self._folder / file_name(table)):
             query = self._delta.QueryBuilder().register("held", found).execute("SELECT * FROM held")
             for batch in pa.RecordBatchReader.from_stream(query):
                 yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
@@ -185,8 +187,11 @@ class IcebergTables:
     def rows_of(self, table: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a table."""
         schema = self.schema_of(table)
-        for batch in self._catalog.load_table(split_name(table)).scan().to_arrow_batch_reader() if schema else ():
-            yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
+        if schema is None:
+            return
+        with _storage_errors(self._folder / file_name(table)):
+            for batch in self._catalog.load_table(split_name(table)).scan().to_arrow_batch_reader():
+                yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
 
     def close(self) -> None:
         """Close the catalog."""
