@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -411,10 +412,14 @@ def test_storage_that_fails_at_one_call(fault: str, faults: str, tmp_path: Path)
                 if run(door, folder / "out").exit_code:
                     more = "--append" if "export" in door else "--force"
                     assert run(door, folder / "out", more).exit_code == 0, where
-            assert rows(folder) == whole, where
+            found = rows(folder)
+            if code == "0":  # after the commit, the register of new logs, or a temporary file of deltalake, may be left
+                left = [name for name in found if re.search(r"~rec~$|_delta_log/.*#\d+$", name)]
+                found = {name: data for name, data in found.items() if name not in left}
+            assert found == whole, where
             assert not [one for one in contents(folder) if ".part" in one] or code == "0", where
 
-    assert failed > KILLS if fault in ("EIO", "ENOSPC") else failed <= 2 * KILLS
+    assert failed > len(doors) if fault in ("EIO", "ENOSPC") else failed <= 2 * KILLS
 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, "130"), (signal.SIGTERM, "143")])
