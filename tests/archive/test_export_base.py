@@ -95,8 +95,27 @@ def test_logs_before_a_base_are_left_out(logs: list[Path], tmp_path: Path) -> No
     ):
         other.execute(Statement("", [Insert(T, [(1, 5)])]))
     logs[0].write_bytes((tmp_path / "later" / "binlog.000001").read_bytes())
-    with pytest.raises(ExportError, match="is not known to be before them"):
+    with pytest.raises(ExportError, match="it is not known whether all of it is before them"):
         export(logs, tmp_path / "other", latest=True, base=base, ignore_missing_logs=True)
+
+
+def test_a_log_of_another_name_that_began_before_a_base_is_refused(logs: list[Path], tmp_path: Path) -> None:
+    """After a change of log_bin: its changes are before the base, or also after it on a replica."""
+    ticks = iter(range(1_500_000_000_000_000, 1 << 62, 1_000_000))
+    with (
+        BinlogWriter(tmp_path / "old" / "old-bin", variables=FULL, clock=lambda: next(ticks)) as log,
+        log.session() as session,
+    ):
+        session.execute(Statement("", [Insert(T, [(1, 5)])]))
+    export(logs[1:2], tmp_path / "base", latest=True)
+    with pytest.raises(ExportError, match="began before them"):
+        export(
+            [tmp_path / "old" / "old-bin.000001", *logs[1:]],
+            tmp_path / "found",
+            latest=True,
+            base=tmp_path / "base",
+            ignore_missing_logs=True,
+        )
 
 
 def test_a_start_is_that_of_the_first_export(logs: list[Path], tmp_path: Path) -> None:

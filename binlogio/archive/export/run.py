@@ -457,21 +457,25 @@ def _hold_earlier(ranges: Iterable[_LogRange], ledger: ExportLedger) -> None:
     """Leave out the logs before those that a latest state has: their changes are in it, or were before it.
 
     Raises:
-        ExportError: a log has a lower number than they, but is not of the same server, or not earlier.
+        ExportError: a log has a lower number than they, or began before them, and is not known to be before them.
     """
     first: dict[str, LogProgress] = {}
     for held in sorted(ledger.logs, key=lambda one: log_number(one.file), reverse=True):
         first[log_number(held.file)[0]] = held
+    begun = min((one.identity.created for one in ledger.logs if one.identity is not None), default=0)
     for one in ranges:
         stem, number, _ = log_number(base_name(one.log.name))
-        known = first.get(stem)
-        if known is None or number >= log_number(known.file)[1] or one.is_held:
+        known, identity = first.get(stem), one.identity
+        if one.is_held or (known is not None and number >= log_number(known.file)[1]):
             continue
-        if one.identity is None or known.identity is None or not known.identity.may_follow(one.identity):
+        if known is None and (identity is None or identity.created >= begun):
+            continue
+        if known is None or identity is None or known.identity is None or not known.identity.may_follow(identity):
             raise ExportError(
-                "the log has a lower number than those of the base, and is not known to be before them",
+                "the log has a lower number than those of the base, or began before them, and it is not known whether"
+                " all of it is before them",
                 file=one.log.name,
-                expected=f"a log after {known.file}",
+                expected="a log after those of the base",
             )
         one.end, one.is_held = one.start, True
 
