@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any, Final
 
@@ -239,3 +240,17 @@ def test_commands_leave_out_temporary_tables(tmp_path: Path) -> None:
     assert [(one.exit_code, "SQL text" in one.stderr) for one in found] == [(0, False)] * 4
     with binlogio.open(tmp_path / "logs") as reader:
         assert b"INSERT INTO tmp VALUES (1)" in [getattr(event, "sql", b"") for event in reader]
+
+
+@pytest.mark.parametrize("command", [["export", "-o", "OUT"], ["sql", "SELECT 1 FROM t"], ["grep", "id > 0"]])
+def test_missing_logs_hide_no_statement(command: list[str], mixed: Path, tmp_path: Path) -> None:
+    """Both are said."""
+    shutil.copytree(mixed, tmp_path / "logs")
+    shutil.copy(mixed / "binlog.000002", tmp_path / "logs" / "binlog.000004")
+    words = [str(tmp_path / "out") if one == "OUT" else one for one in command]
+    more = [] if command[0] == "grep" else ["--ignore-missing-logs"]
+    found = CliRunner().invoke(cli, [*words, *more, "-T", "s.t", str(tmp_path / "logs")])
+
+    assert found.exit_code == 1
+    assert "SQL text" in found.stderr
+    assert "binlog.000004: " in found.stderr

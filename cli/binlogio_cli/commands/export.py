@@ -168,7 +168,7 @@ def command(
         **options,
     )
     _report(summary, output, "row[s]" if options["latest"] else "change[s]")
-    return say_missing(summary.missing) or say_statement_changes(summary.statement_changes, selection, files)
+    return say_missing(summary.missing) | say_statement_changes(summary.statement_changes, selection, files)
 
 
 def exported(

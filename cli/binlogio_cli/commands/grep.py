@@ -115,7 +115,7 @@ def command(
         chosen = ["--include-gtids", ",".join(map(str, gtids)), *_row_options(selection, text)]
         say(f"how an undo would change the rows: {shlex.join(['binlogio', 'undo', *chosen, '--preview', *files])}")
     texts = [] if statements is not None else list(summary.statement_changes.values())
-    code = say_gaps(logs, options["keyring"]) or say_statement_changes(texts, selection, files)
+    code = say_gaps(logs, options["keyring"]) | say_statement_changes(texts, selection, files)
     return code if summary.is_complete else DAMAGE
 
 

@@ -140,7 +140,7 @@ def command(
             source_columns=SOURCE_COLUMNS,
             **options,
         )
-        code = say_missing(summary.missing) or say_statement_changes(summary.statement_changes, selection, files)
+        code = say_missing(summary.missing) | say_statement_changes(summary.statement_changes, selection, files)
         is_asked = query is None and sys.stdin.isatty()
         if is_asked:
             for table, count in summary.rows.items():
