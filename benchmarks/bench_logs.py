@@ -428,6 +428,21 @@ def first_groups(log: Path, size: int, path: Path) -> Path:
     return path
 
 
+def write_repeated(data: bytes, count: int, folder: Path, name: str = "binlog") -> list[Path]:
+    """Write `count` logs of these bytes, which differ in the time of the format description; return their paths.
+
+    Equal logs are refused: they may be one log that is given twice.
+    """
+    begin, end = len(BINLOG_MAGIC), len(BINLOG_MAGIC) + int.from_bytes(data[13:17], "little") - CHECKSUM_SIZE
+    moment = int.from_bytes(data[begin : begin + 4], "little")
+    paths = [folder / f"{name}.{number:06d}" for number in range(1, count + 1)]
+    for number, path in enumerate(paths):
+        head = (moment + number).to_bytes(4, "little") + data[begin + 4 : end]
+        crc = zlib.crc32(head).to_bytes(CHECKSUM_SIZE, "little")
+        path.write_bytes(BINLOG_MAGIC + head + crc + data[end + CHECKSUM_SIZE :])
+    return paths
+
+
 def large_enough(log: Path, cost_s: Callable[[Path], float], folder: Path, *, enough_s: float = 1.0) -> Path:
     """Return the beginning of a log for which `cost_s` is about `enough_s` seconds, or the whole log if it is cheaper.
 

@@ -53,23 +53,25 @@ def wall_s(work: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def run_quietly(command: Sequence[str]) -> None:
-    """Run a program and discard its output.
+def run_quietly(command: Sequence[str], exit_codes: Sequence[int] = (0,)) -> None:
+    """Run a program that ends with one of these exit codes, and discard its output.
 
     Raises:
-        CalledProcessError: it failed.
+        CalledProcessError: it ended with another exit code.
     """
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    if done.returncode not in exit_codes:
+        raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
 
 
-def child_cpu_s(command: Sequence[str]) -> float:
-    """Run a program, discard its output, and return its CPU seconds.
+def child_cpu_s(command: Sequence[str], exit_codes: Sequence[int] = (0,)) -> float:
+    """Run a program that ends with one of these exit codes, discard its output, and return its CPU seconds.
 
     Raises:
-        CalledProcessError: it failed.
+        CalledProcessError: it ended with another exit code.
     """
     before = children_cpu_s()
-    run_quietly(command)
+    run_quietly(command, exit_codes)
     return children_cpu_s() - before
 
 
