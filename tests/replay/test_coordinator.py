@@ -12,8 +12,10 @@ import pytest
 
 from binlogio.errors import ReplayError
 from binlogio.options import Position
+from binlogio.replay.apply import pace as pace_module
 from binlogio.replay.apply.commit_order import WORKER_STOPPED
 from binlogio.replay.apply.coordinator import Coordinator
+from binlogio.replay.apply.pace import Pace
 from binlogio.replay.progress import Progress
 from binlogio.replay.steps import Clock, LoggedTransaction
 from binlogio.replay.summary import ReplaySummary
@@ -184,17 +186,19 @@ def test_groups_that_the_target_has_are_skipped_one_by_one(together: int) -> Non
     assert summary.skipped_groups == 4
 
 
+def of_kinds(kinds: str, clocks: list[Clock], starts: tuple[int, ...] = (1,)) -> list[LoggedTransaction]:
+    """Return transactions of 100 bytes: `p` for a raw group, `s` for a step of another kind."""
+    return [
+        replace(one, steps=(raw(number),) if kind == "p" else one.steps, starts_file=number in starts)
+        for number, (kind, one) in enumerate(zip(kinds, transactions(clocks), strict=True), 1)
+    ]
+
+
 def in_packets(
     target: WrittenDown, kinds: str, summary: ReplaySummary, *, packet_bytes: int = 250, starts: tuple[int, ...] = (1,)
 ) -> Coordinator:
-    """Apply transactions of 100 bytes: `p` for a raw group, `s` for a step of another kind."""
-    logged = transactions([Clock(0, number) for number in range(1, len(kinds) + 1)])
-    logged = [
-        replace(one, steps=(raw(number),) if kind == "p" else one.steps, starts_file=number in starts)
-        for number, (kind, one) in enumerate(zip(kinds, logged, strict=True), 1)
-    ]
     coordinator = Coordinator(target, summary, packet_bytes=packet_bytes)
-    coordinator.run(logged)
+    coordinator.run(of_kinds(kinds, [Clock(0, number) for number in range(1, len(kinds) + 1)], starts))
     return coordinator
 
 
@@ -249,3 +253,52 @@ def test_a_transaction_of_a_packet_that_meets_a_lock_is_applied_again() -> None:
     assert target.committed == [1, 2, 3, 4]
     assert target.packets == [4, 1]
     assert (summary.retries, summary.groups) == (1, 4)
+
+
+def test_the_faster_of_both_ways_is_used_and_the_other_one_is_tried_again() -> None:
+    """Several workers first; half a second each, and then twenty seconds of the faster one."""
+    now = 0.0
+    pace = Pace(lambda: now)
+    found = []
+    for seconds, size in [(0.4, 50), (0.1, 50), (0.5, 400), (19, 8000), (1, 800), (0.5, 500), (20, 10), (0.5, 100)]:
+        now += seconds
+        if pace.read(size):
+            found.append((pace.in_packets, round(now, 1)))
+            pace.turn()
+
+    assert found == [(False, 0.5), (True, 1.0), (True, 21.0), (False, 21.5), (False, 41.5), (True, 42.0)]
+    assert pace.in_packets
+
+
+@pytest.mark.parametrize("together", [1, 4])
+@pytest.mark.parametrize("preserve", [True, False])
+def test_both_ways_in_turn_apply_each_transaction_once(
+    monkeypatch: pytest.MonkeyPatch, *, preserve: bool, together: int
+) -> None:
+    """With a turn at every transaction: by the clock, in order, up to one that fails."""
+    monkeypatch.setattr(pace_module, "_TRIAL_S", 0)
+    monkeypatch.setattr(pace_module, "_LASTS_S", 0)
+    sizes: list[int] = []
+    for seed in range(SCHEDULES // 5):
+        rng = random.Random(seed)
+        count, clocks = 24, random_clocks(rng, 24)
+        target = WrittenDown(delays=random.Random(seed), fails=rng.choice([0, 0, rng.randint(1, count)]))
+        logged = of_kinds("".join(rng.choices("ps", (4, 1), k=count)), clocks, starts=(1, rng.randint(2, count)))
+        summary = ReplaySummary()
+        coordinator = Coordinator(
+            target, summary, workers=4, preserve_commit_order=preserve, transactions_per_commit=together,
+            packet_bytes=rng.choice([150, 350, 1000]),
+        )  # fmt: skip
+        if target.fails:
+            with pytest.raises(ReplayError, match=f"transaction {target.fails} cannot be applied"):
+                coordinator.run(logged)
+        else:
+            coordinator.run(logged)
+        end = target.fails or count + 1
+        found = [one for one in target.committed if preserve or not target.fails or one < end]
+
+        assert sorted(found) == list(range(1, end)), seed
+        assert not preserve or found == sorted(found)
+        assert len(set(target.committed)) == len(target.committed)
+        sizes += target.packets
+    assert sizes

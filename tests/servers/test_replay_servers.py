@@ -28,6 +28,7 @@ from binlogio.events.mariadb import MariadbGtidEvent
 from binlogio.events.rows import WriteRowsEvent
 from binlogio.options import Position
 from binlogio.replay import ReplayFilter, ReplaySummary, replay
+from binlogio.replay.apply import pace
 from binlogio.replay.apply.worker_states import WAITING_FOR_PRECEDING
 from binlogio.replay.filters import EVERYTHING
 from binlogio.replay.targets.mysql.address import MysqlAddress
@@ -106,9 +107,18 @@ def replayed(server: Instance, case: Case, **options: Any) -> ReplaySummary:
         return replay(reader, target, **options)
 
 
-@pytest.mark.parametrize("workers", [1, 8])
-def test_logs_of_the_same_vendor_end_in_the_tables_of_their_server(server: Instance, workers: int) -> None:
+def take_turns(monkeypatch: pytest.MonkeyPatch, trial_s: float) -> None:
+    """Without time for a trial, several workers and packets of one worker take turns at every transaction."""
+    monkeypatch.setattr(pace, "_TRIAL_S", trial_s)
+    monkeypatch.setattr(pace, "_LASTS_S", trial_s)
+
+
+@pytest.mark.parametrize(("workers", "trial_s"), [(1, 0.5), (8, 0.5), (8, 0)])
+def test_logs_of_the_same_vendor_end_in_the_tables_of_their_server(
+    server: Instance, monkeypatch: pytest.MonkeyPatch, workers: int, trial_s: float
+) -> None:
     """Every case, every row image; events are applied as they are."""
+    take_turns(monkeypatch, trial_s)
     wrong = {}
     for case in cases_of(server.vendor.kind):
         emptied(server)
@@ -387,12 +397,13 @@ def test_a_target_with_another_type_is_refused_with_its_table(server: Instance, 
     assert _rows(server) == []
 
 
-@pytest.mark.parametrize("workers", [1, 8])
+@pytest.mark.parametrize(("workers", "trial_s"), [(1, 0.5), (8, 0.5), (8, 0)])
 @pytest.mark.parametrize("fails", [1, 2, 8, 9, 25, 40])
 def test_an_error_in_a_packet_or_shared_commit_leaves_exactly_the_transactions_before_it(
-    server: Instance, tmp_path: Path, fails: int, workers: int
+    server: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int, workers: int, trial_s: float
 ) -> None:
     """A row is there already: nothing after it is applied, and the next replay continues there."""
+    take_turns(monkeypatch, trial_s)
     logs = _log_of_inserts(server, tmp_path, 40)
     emptied(server)
     with closing(connect(server)) as connection:
