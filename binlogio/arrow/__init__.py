@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 from binlogio.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from binlogio.arrow.conversion import SIGNED, cast, converted
+    from binlogio.arrow.conversion import SIGNED, converted, converted_batch
     from binlogio.arrow.encode import Operation
     from binlogio.arrow.types import column_spec
 
-__all__ = ["SIGNED", "Operation", "cast", "column_spec", "converted"]
+__all__ = ["SIGNED", "Operation", "column_spec", "converted", "converted_batch"]
 
 if not TYPE_CHECKING:
     __getattr__: Final = lazy_names(
         __name__,
         {
-            "conversion": "SIGNED cast converted",
+            "conversion": "SIGNED converted converted_batch",
             "encode": "Operation",
             "types": "column_spec",
         },

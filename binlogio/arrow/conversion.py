@@ -5,7 +5,6 @@ A value that does not fit the new type is an error; no value is rounded. `types`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -33,10 +32,8 @@ def cast(array: pa.Array, to: pa.DataType) -> pa.Array:
     return found
 
 
-def converted(array: pa.Array, to: pa.DataType, cast: Callable[[pa.Array, pa.DataType], pa.Array] = cast) -> pa.Array:
+def converted(array: pa.Array, to: pa.DataType) -> pa.Array:
     """Return values in another type. Struct fields are matched by name; missing ones are null.
-
-    `cast` converts the arrays that are not structs or lists of both types.
 
     Raises:
         pyarrow.ArrowInvalid: a value does not fit the type.
@@ -44,10 +41,10 @@ def converted(array: pa.Array, to: pa.DataType, cast: Callable[[pa.Array, pa.Dat
     if array.type == to:
         return array
     if pa.types.is_struct(to) and pa.types.is_struct(array.type):
-        fields = [_field(array, field, cast) for field in to]
+        fields = [_field(array, field) for field in to]
         return pa.StructArray.from_arrays(fields, fields=list(to), mask=_mask(array))
     if pa.types.is_list(to) and pa.types.is_list(array.type):
-        values = converted(array.values, to.value_type, cast)
+        values = converted(array.values, to.value_type)
         return pa.ListArray.from_arrays(array.offsets, values, type=to, mask=_mask(array))
     return cast(array, to)
 
@@ -73,9 +70,9 @@ def decimal_texts(array: pa.Array) -> pa.Array:
     return pa.array([None if one is None else format(one, "f") for one in array.to_pylist()], pa.string())
 
 
-def _field(array: pa.StructArray, field: pa.Field, cast: Callable[[pa.Array, pa.DataType], pa.Array]) -> pa.Array:
+def _field(array: pa.StructArray, field: pa.Field) -> pa.Array:
     index = array.type.get_field_index(field.name)
-    return pa.nulls(len(array), field.type) if index < 0 else converted(array.field(index), field.type, cast)
+    return pa.nulls(len(array), field.type) if index < 0 else converted(array.field(index), field.type)
 
 
 def _mask(array: pa.Array) -> pa.Array | None:

@@ -10,8 +10,6 @@ refused, with the nearest name of the table below.
     columns                    names of the table's columns to read into `before` and `after`
     sourceColumns              more columns of view rows, and with `_` before them of view changes: end_pos, thread_id,
                                xid, outcome, commit_timestamp, statement, as `source_columns` of `binlogio.read_rows`
-    imageType                  json (default) | variant: the type of `before` and `after` without `table`. Spark's own
-                               parse_json is faster if not every record is needed
     images                     both (default) | before | after: omit the other image, in view rows
     schemaFile                 table definitions for logs with binlog_row_metadata=MINIMAL: a .sql or .json file, or
                                JSON itself; definitions in JSON that do not fit a table are ignored
@@ -322,7 +320,6 @@ class BinlogReadOptions(_SharedOptions):
     columns: tuple[str, ...] | None = _option(_names)
     source_columns: tuple[str, ...] = _option(_source_columns, ())
     images: str = _option(_choice("both", "before", "after"), "both")
-    image_type: str = _option(_choice("json", "variant"), "json")
     database_charset: tuple[tuple[str, str], ...] = _option(_charsets, ())
     follow_ddl: str = _option(_choice("auto", "true", "false"), "auto")
     definitions_location: str | None = _option(_text)
@@ -455,12 +452,8 @@ def _refuse_contradictions(parsed: Mapping[str, Any]) -> None:
     start, end = parsed.get("startingTimestamp"), parsed.get("endingTimestamp")
     if start is not None and end is not None and end < start:
         raise BinlogOptionError("binlog: endingTimestamp is before startingTimestamp")
-    if parsed.get("imageType") == "variant" and "table" in parsed:
-        raise BinlogOptionError(
-            "binlog: option table gives typed images, imageType=variant gives VARIANT; set only one of them"
-        )
-    if parsed.get("view", VIEW_NAMES[0]) != "rows" and not parsed.keys().isdisjoint(("images", "imageType")):
-        raise BinlogOptionError("binlog: options images and imageType apply to view rows only")
+    if parsed.get("view", VIEW_NAMES[0]) != "rows" and "images" in parsed:
+        raise BinlogOptionError("binlog: option images applies to view rows only")
     if parsed.get("view") in ("events", "transactions") and "sourceColumns" in parsed:
         raise BinlogOptionError("binlog: option sourceColumns applies to the views rows and changes only")
     if parsed.get("schemaChanges") == "rescue" and "table" not in parsed:
@@ -490,6 +483,8 @@ def _known(name: str) -> str:
             return known
     if name.lower() in _TABLE_PROPERTIES:
         raise BinlogOptionError(f"binlog: {name!r} is a property of a table, not an option: {NO_TABLES}")
+    if name.lower() == "imagetype":
+        raise BinlogOptionError(f"binlog: option {name} does not exist: use parse_json(before) and parse_json(after)")
     near = nearest(name, tuple(OPTIONS))
     raise BinlogOptionError(f"binlog: unknown option {name!r}; did you mean {near!r}? Options: {', '.join(OPTIONS)}")
 

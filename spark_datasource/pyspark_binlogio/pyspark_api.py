@@ -69,13 +69,12 @@ def is_connect(spark: SparkSession) -> bool:
 def spark_struct(columns: Iterable[pa.Field]) -> StructType:
     """Return the Spark type of a struct of these columns."""
     import pyarrow as pa  # noqa: PLC0415
-    from pyspark.sql.pandas.types import from_arrow_type, is_variant  # noqa: PLC0415
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     found = StructType()
     for one in columns:
-        # A GEOMETRY, for which PySpark 4.1 fails, and no VARIANT, which it knows.
-        is_struct = pa.types.is_struct(one.type) and not is_variant(one.type)
+        is_struct = pa.types.is_struct(one.type)  # a GEOMETRY, for which PySpark 4.1 fails
         found.add(
             one.name, spark_struct(one.type) if is_struct else from_arrow_type(one.type, prefer_timestamp_ntz=True)
         )

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from binlogio.arrow import converted, converted_batch
 from binlogio.columnar import group_around, is_one_piece, logs_without, splits_at_groups, splits_by_size, with_parts
 from binlogio.errors import BinlogFormatError
 from binlogio.format import GroupPart, Split, check_event_start
@@ -55,7 +56,7 @@ from pyspark_binlogio.scan import (
     tolerant,
     wanted_pieces,
 )
-from pyspark_binlogio.spark_types import conformed, spark_ddl
+from pyspark_binlogio.spark_types import spark_ddl
 from pyspark_binlogio.task_statements import TaskStatements
 from pyspark_binlogio.views import OP, POS, VIEWS, own_columns
 
@@ -481,15 +482,8 @@ def _check_schema(schema: pa.Schema, options: BinlogReadOptions) -> None:
         if field.type != kind:
             raise BinlogOptionError(
                 f"binlog: view {options.view}: column {field.name}: expected {spark_ddl(kind)}, "
-                f"found {_ddl(field.type)}"
+                f"found {spark_ddl(field.type)}"
             )
-
-
-def _ddl(kind: Any) -> str:
-    try:
-        return spark_ddl(kind)
-    except KeyError:
-        return str(kind)
 
 
 _NO_ROOM: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
@@ -567,7 +561,7 @@ class Conversion:
 
     def _fitting(self, batch: pa.RecordBatch, file: str) -> Iterator[pa.RecordBatch]:
         try:
-            yield self._whole(batch)
+            yield converted_batch(batch, self.schema)
         except _NO_ROOM as exc:
             if batch.num_rows != 1:
                 for number in range(batch.num_rows):
@@ -577,19 +571,12 @@ class Conversion:
             refusal.__cause__ = exc
             yield from self._refused(refusal, file)
 
-    def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = []
-        for field in self.schema:
-            index = batch.schema.get_field_index(field.name)
-            array = pa.nulls(batch.num_rows, field.type) if index < 0 else conformed(batch.column(index), field.type)
-            arrays.append(array)
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
     def _refused(self, refusal: BinlogFormatError, file: str) -> Iterator[pa.RecordBatch]:
         if self.options.mode == "FAILFAST":
             raise refusal
         if self.options.mode == "PERMISSIVE":
-            yield self._whole(corrupt_record(file, refusal, self.options.column_name_of_corrupt_record))
+            record = corrupt_record(file, refusal, self.options.column_name_of_corrupt_record)
+            yield converted_batch(record, self.schema)
 
 
 def _columns_of_table(batch: pa.RecordBatch, options: BinlogReadOptions) -> list[str] | None:
@@ -644,7 +631,7 @@ def _misfits(image: pa.StructArray, wanted: Any, path: str = "") -> Iterator[tup
             continue
         array = image.field(index)
         try:
-            conformed(array, field.type)
+            converted(array, field.type)
         except _NO_ROOM:
             if pa.types.is_struct(field.type) and pa.types.is_struct(array.type):
                 yield from _misfits(array, field.type, f"{path}{field.name}.")

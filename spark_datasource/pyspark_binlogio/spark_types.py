@@ -5,7 +5,7 @@ Spark has no unsigned numbers, no DECIMAL of more than 38 digits and no time of 
     unsigned      the next wider type; BIGINT UNSIGNED and BIT(n) decimal(20,0)
     DECIMAL(65)   string         TIME        interval day to second
     DATETIME      timestamp_ntz  TIMESTAMP   timestamp
-    JSON text     string, or with imageType=variant, variant
+    JSON text     string
     GEOMETRY      struct<srid: bigint, wkb: binary>                    VECTOR     array<float>
 
 Source: pyspark.sql.pandas.types, to_arrow_type; every batch must have exactly the types that it gives.
@@ -17,19 +17,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from binlogio.arrow import SIGNED, cast, converted
+from binlogio.arrow import SIGNED
 
 _WIDER: Final = {
     **SIGNED,
     pa.timestamp("s", "UTC"): pa.timestamp("us", "UTC"),
     pa.null(): pa.string(),
 }
-VARIANT: Final = pa.struct(
-    [
-        pa.field("value", pa.binary(), nullable=False),
-        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
-    ]
-)
 _NAMES: Final = {
     pa.int8(): "tinyint",
     pa.int16(): "smallint",
@@ -59,40 +53,16 @@ def spark_type(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def spark_ddl(arrow_type: pa.DataType) -> str:
-    """Return Spark's name of an Arrow type."""
-    if arrow_type == VARIANT:
-        return "variant"
+    """Return Spark's name of an Arrow type; Arrow's own if Spark has none."""
     if pa.types.is_decimal(arrow_type):
         return f"decimal({arrow_type.precision},{arrow_type.scale})"
     if pa.types.is_struct(arrow_type):
         return f"struct<{', '.join(f'{quoted(field.name)}: {spark_ddl(field.type)}' for field in arrow_type)}>"
     if pa.types.is_list(arrow_type):
         return f"array<{spark_ddl(arrow_type.value_type)}>"
-    return _NAMES[arrow_type]
+    return _NAMES.get(arrow_type, str(arrow_type))
 
 
 def quoted(name: str) -> str:
     """Return a column name in backticks, as in Spark DDL."""
     return "`" + name.replace("`", "``") + "`"
-
-
-def conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
-    """Return the values in a type of Spark; columns of a struct by name, missing ones null.
-
-    Raises:
-        pyarrow.ArrowInvalid: a value does not fit the type.
-    """
-    return converted(array, to, _conformed)
-
-
-def _conformed(array: pa.Array, to: pa.DataType) -> pa.Array:
-    return _variants(array, to) if to == VARIANT and pa.types.is_string(array.type) else cast(array, to)
-
-
-def _variants(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
-    """Return JSON texts as VARIANT, as Spark's parse_json makes them."""
-    from pyspark.sql.types import VariantVal  # noqa: PLC0415 - the rest of this module needs no Spark
-
-    parsed = [None if text is None else VariantVal.parseJson(text) for text in texts.to_pylist()]
-    values = [None if one is None else {"value": one.value, "metadata": one.metadata} for one in parsed]
-    return pa.array(values, to)

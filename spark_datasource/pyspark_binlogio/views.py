@@ -58,7 +58,7 @@ from binlogio.format import GroupPart, Split
 from binlogio.storage import log_number
 from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.scan import Piece, evenly, tolerant
-from pyspark_binlogio.spark_types import VARIANT, spark_type
+from pyspark_binlogio.spark_types import spark_type
 
 if TYPE_CHECKING:
     from binlogio.rows import TablePlan
@@ -86,10 +86,7 @@ _SPARK_BATCH_ROWS: Final = 1 << 13  # rows of a batch for Spark, which is slower
 
 def row_columns(request: Request, logs: list[LogFile]) -> Mapping[str, pa.DataType]:
     """Return the columns of the view `rows`, without those of an image that is not selected."""
-    if request.options.table is not None:
-        image = image_type(request, logs)
-    else:
-        image = VARIANT if request.options.image_type == "variant" else ROW_COLUMNS["after"]
+    image = ROW_COLUMNS["after"] if request.options.table is None else image_type(request, logs)
     unwanted = {"both": (), "before": ("after", "after_present"), "after": ("before", "before_present")}
     columns = {**ROW_COLUMNS, "before": image, "after": image}
     columns |= {name: kind for name, kind in SOURCE_TYPES.items() if name in request.options.source_columns}

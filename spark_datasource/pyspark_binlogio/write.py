@@ -35,6 +35,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import is_variant
 
 from binlogio.dotted_names import split_name
 from binlogio.errors import WriterStateError
@@ -54,7 +55,6 @@ from binlogio.writer import (
 from pyspark_binlogio.options import BinlogOptionError, nearest
 from pyspark_binlogio.pyspark_api import arrow_schema
 from pyspark_binlogio.scan import given_definitions, option_hints
-from pyspark_binlogio.spark_types import VARIANT
 from pyspark_binlogio.views import ROW_COLUMNS
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _check_columns(schema: pa.Schema, options: BinlogWriteOptions) -> None:
             f"binlog: columns are missing from the records to write: {', '.join(missing or ['before or after'])}; "
             "write records of view rows"
         )
-    if VARIANT in images:
+    if any(pa.types.is_struct(kind) and is_variant(kind) for kind in images):
         raise BinlogOptionError(
             "binlog: columns before and after cannot be variant; write to_json(before) and to_json(after)"
         )

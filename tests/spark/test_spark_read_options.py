@@ -129,9 +129,9 @@ def test_position_of_mariadb_means_all_before_it_in_its_domain() -> None:
         ("after", ["after", "after_present"]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("table", [{}, {"table": "corpus.t_int"}, {"imageType": "variant"}])
+@pytest.mark.parametrize("table", [{}, {"table": "corpus.t_int"}])
 def test_images_leave_out_the_other_one(images: str, left: list[str], table: dict[str, str]) -> None:
-    """With its bitmap; whether they are text, structs or variants."""
+    """With its bitmap; whether they are text or structs."""
     found = pa.Table.from_batches(tasks(TYPES_INT, images=images, **table))
     everything = pa.Table.from_batches(tasks(TYPES_INT, **table))
 
@@ -205,8 +205,8 @@ def test_recursive_lookup_goes_into_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"view": "events", "images": "after"}, "options images and imageType apply to view rows only"),
-        ({"view": "transactions", "imageType": "variant"}, "options images and imageType apply to view rows only"),
+        ({"view": "events", "images": "after"}, "option images applies to view rows only"),
+        ({"view": "transactions", "images": "before"}, "option images applies to view rows only"),
         ({"startingGtids": "0-1-5,0-2-6"}, "expected a GTID set, or domain-server-number for each domain of MariaDB"),
     ],
 )
