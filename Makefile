@@ -8,13 +8,14 @@ SERVER  ?= mysql97
 SEEDS   ?= 1-10
 ARGS    ?=
 TIME    ?= 60
+PYSPARK ?= 4.1 4.2 4.3
 
 # Spark's workers would otherwise run the `python3` on PATH, and its driver look for the machine's name.
 export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test differential check format coverage bench docs man fixtures clean sanitize fuzz
+.PHONY: help demo test differential check format coverage bench docs man fixtures clean sanitize fuzz spark
 
 help:  ## this list
 	@echo 'binlogio: MySQL and MariaDB binary logs, read and written. The first run of any of these makes .venv.'
@@ -49,6 +50,10 @@ differential: .venv/.ready-dev  ## random work of SEEDS=1-10 on SERVER=mysql97, 
 	  tests/servers/test_differential_servers.py tests/servers/test_explain_servers.py \
 	  tests/servers/test_schema_ddl_servers.py tests/servers/test_recovery_servers.py tests/servers/test_undo_servers.py \
 	  tests/servers/test_spark_replay_servers.py
+
+spark: .venv/.ready-dev  ## reads, writes, replays and archives with PYSPARK="4.1 4.2 4.3": local, a cluster of two workers, Spark Connect
+	@for version in $(PYSPARK); do echo "==> PySpark $$version"; BINLOGIO_PYSPARK=$$version $(PY) -m pytest -q -m server $(ARGS) \
+	  tests/servers/test_spark_cluster_servers.py tests/servers/test_servers_pyspark_versions.py || exit 1; done
 
 check: .venv/.ready-dev  ## format, lint, types, layers, spelling
 	@echo '==> ruff format' && .venv/bin/ruff format --check --quiet . || { echo 'check: some files are not formatted: make format'; exit 1; }

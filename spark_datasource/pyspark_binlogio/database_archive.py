@@ -56,6 +56,7 @@ _SYNC_OPTIONS: Final = tuple(
     for name in _OPTIONS
     if name not in ("definitionsLocation", "followDdl", "maxPartitionBytes", "sourceColumns", "statementChanges")
 )
+_ON_CLIENT: Final = "on Spark Connect the client lists the logs and commits; or call this function in foreachBatch"
 Logs = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _LARGEST_TASK: Final = 1 << 30  # bytes of logs
 _TASKS_PER_CORE: Final = 4
@@ -89,7 +90,7 @@ def archive_logs(
         return _written(spark, writer, request, list(written_parts(wanted, size, cut_up)))
 
     sources = {"commit_timestamp", *options.source_columns}
-    summary = _exported(options, request, path, source_columns=sources, run_parts=run, **settings)
+    summary = _exported(spark, options, request, path, source_columns=sources, run_parts=run, **settings)
     if request.statements is not None and options.definitions_location is None:
         write_catalogue(str(stored), request.statements)
     return summary
@@ -105,7 +106,7 @@ def sync_tables(
     if (Path(path) / LEDGER_NAME).exists():
         settings["base"] = None
     threads = os.cpu_count() or 1 if is_connect(spark) else spark.sparkContext.defaultParallelism
-    return _exported(options, request_of(options), path, latest=True, threads=threads, **settings)
+    return _exported(spark, options, request_of(options), path, latest=True, threads=threads, **settings)
 
 
 def _check(name: str, given: Iterable[str], known: Sequence[str], form: str, forms: Sequence[str]) -> None:
@@ -130,9 +131,13 @@ def _options_of(logs: Logs, given: Mapping[str, str]) -> BinlogReadOptions:
 
 
 def _exported(
-    options: BinlogReadOptions, request: Request, path: str | os.PathLike[str], **settings: Any
+    spark: SparkSession, options: BinlogReadOptions, request: Request, path: str | os.PathLike[str], **settings: Any
 ) -> ExportSummary:
-    """Export the logs; with `maxBytesPerTrigger` by exports that continue each other."""
+    """Export the logs; with `maxBytesPerTrigger` by exports that continue each other.
+
+    Raises:
+        FileNotFoundError: there are no logs; on Spark Connect it says that the client must have them.
+    """
 
     def next_part() -> ExportSummary:
         return export(
@@ -148,7 +153,12 @@ def _exported(
             **{**settings, "zero_dates": options.zero_dates, "statement_changes": options.statement_changes},
         )
 
-    summary = next_part()
+    try:
+        summary = next_part()
+    except FileNotFoundError as exc:
+        if is_connect(spark):
+            exc.strerror = f"{exc.strerror} ({_ON_CLIENT})"
+        raise
     while summary.is_partial:
         settings["base"] = None
         summary = summary.followed_by(next_part())
