@@ -15,21 +15,18 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from binlogio.archive.export import LEDGER_NAME, export
 from binlogio.columnar import splits_by_size, write_catalogue
 from binlogio.errors import BinlogError
 from binlogio.selection.event_filter import Range
 from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions, nearest
-from pyspark_binlogio.pyspark_api import is_connect
+from pyspark_binlogio.pyspark_api import is_connect, run_in_tasks
 from pyspark_binlogio.scan import Cut, LogPartition, Piece, evenly, option_hints, partitions, request_of, statements_of
 from pyspark_binlogio.views import definitions_before
 
@@ -202,25 +199,18 @@ def _written(
         BinlogError: as in `PartWriter.write`.
         PythonException: a task failed for another reason, as often as Spark repeats it.
     """
-    work = partial(_written_by_task, writer, request, parts)
-    rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, "part bigint, written binary").collect()
-    for _, written in sorted((row["part"], row["written"]) for row in rows):
-        found: WrittenPart | BinlogError = pickle.loads(written)  # noqa: S301 - pickled by our own tasks
+    for found in run_in_tasks(spark, partial(_written_part, writer, request), parts):
         if isinstance(found, BinlogError):
             raise found
         yield found
 
 
-def _written_by_task(
-    writer: PartWriter, request: Request, parts: list[tuple[Piece, ...]], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Yield what was written of the parts with the numbers in `batches`, or the error about the logs."""
-    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-        try:
-            written: WrittenPart | BinlogError = writer.write(_log_part(piece, request) for piece in parts[number])
-        except BinlogError as exc:  # Spark would repeat the task, with the same result
-            written = exc
-        yield pa.RecordBatch.from_pydict({"part": [number], "written": [pickle.dumps(written)]})
+def _written_part(writer: PartWriter, request: Request, part: tuple[Piece, ...]) -> WrittenPart | BinlogError:
+    """Return what was written of a part, or the error about the logs: Spark would repeat a task that raises it."""
+    try:
+        return writer.write(_log_part(piece, request) for piece in part)
+    except BinlogError as exc:
+        return exc
 
 
 def _log_part(piece: Piece, request: Request) -> LogPart:

@@ -19,11 +19,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from binlogio.columnar import RecordType
 from binlogio.dotted_names import split_name
-from binlogio.replay import (
-    Layout,
-    Place,
-    Until,
-)
+from binlogio.replay import Layout, Place, Until
 from binlogio.rows import resolve_plan
 from binlogio.schema import TableDefinition
 from binlogio.storage import log_number

@@ -83,6 +83,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -150,17 +151,10 @@ def _choice(*allowed: str) -> Callable[[str, str], str]:
     return parse
 
 
-def _count(name: str, value: str) -> int:
-    """Return a number above zero."""
-    if not value.strip().isdigit() or int(value) == 0:
-        raise refused(name, value, "a whole number above 0")
-    return int(value)
-
-
-def _number(name: str, value: str) -> int:
-    """Return a number of 0 or more."""
-    if not value.strip().isdigit():
-        raise refused(name, value, "a whole number")
+def _number(name: str, value: str, *, least: int = 0) -> int:
+    """Return a whole number."""
+    if not value.strip().isdigit() or int(value) < least:
+        raise refused(name, value, f"a whole number of {least} or more")
     return int(value)
 
 
@@ -345,7 +339,7 @@ class BinlogReadOptions(_SharedOptions):
     verify_checksum: bool = _option(_boolean, default=True)
     index_dir: str | None = _option(_text)
     keyring: str | None = _option(_text, is_shown=False)
-    max_files_per_trigger: int | None = _option(_count)
+    max_files_per_trigger: int | None = _option(partial(_number, least=1))
     max_bytes_per_trigger: int | None = _option(_size)
 
     @classmethod

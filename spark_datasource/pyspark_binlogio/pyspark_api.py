@@ -12,12 +12,14 @@ Imports PySpark inside of functions only.
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 OLDEST: Final = (4, 1)
 WITH_READ_LIMITS: Final = (4, 2)
+_Input = TypeVar("_Input")
+_Result = TypeVar("_Result")
 _MAJOR_MINOR: Final = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -64,6 +68,28 @@ def require_pyspark(oldest: tuple[int, int] = OLDEST, what: str = 'format("binlo
 def is_connect(spark: SparkSession) -> bool:
     """Return True for a session of Spark Connect, which cannot access the JVM."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def run_in_tasks(spark: SparkSession, work: Callable[[_Input], _Result], inputs: Sequence[_Input]) -> list[_Result]:
+    """Return what `work` returns for each of the inputs, which tasks call it with: one each.
+
+    Raises:
+        PythonException: a task failed, as often as Spark repeats it.
+    """
+    if not inputs:
+        return []
+    numbers = spark.range(0, len(inputs), 1, len(inputs))
+    rows = numbers.mapInArrow(partial(_run_task, work, inputs), "number bigint, result binary").collect()
+    return [pickle.loads(result) for _, result in sorted(map(tuple, rows))]  # noqa: S301 - pickled by our own tasks
+
+
+def _run_task(
+    work: Callable[[_Input], object], inputs: Sequence[_Input], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        yield pa.RecordBatch.from_pydict({"number": [number], "result": [pickle.dumps(work(inputs[number]))]})
 
 
 def spark_struct(columns: Iterable[pa.Field]) -> StructType:

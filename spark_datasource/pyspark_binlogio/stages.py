@@ -20,24 +20,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import DoubleType, FloatType, LongType, StructField, StructType
 
-from binlogio.replay import (
-    ALWAYS,
-    Layout,
-    Place,
-    RowFold,
-    components,
-)
+from binlogio.replay import ALWAYS, Layout, Place, RowFold, components
 from binlogio.schema.ddl import Default
 from binlogio.storage import log_number
 from pyspark_binlogio.spark_types import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-# A stage has the changes of a table between changes of its key, all with images of the same columns. A change is
-# (_at, layout, before, after, before_present, after_present): `_at` orders changes, `layout` maps bits of the present
-# bitmaps to columns. `before` and `after` are structs of the same columns, NULL where there is no such image.
-
 
 AT: Final = "_at"
 LAYOUT: Final = "layout"
@@ -52,7 +41,8 @@ class Stage:
     """Changes of a table while its key stays the same.
 
     Args:
-        changes: the changes; those of an insert have values in all columns.
+        changes: `_at` orders them, `layout` maps bits of the present bitmaps to columns, `before` and `after` are
+            structs of the same columns or NULL; those of an insert have values in all columns.
         image: the struct of an image.
         key: names of the columns that identify a row; empty without a key.
         layouts: by the number in `layout`.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -50,7 +49,7 @@ from binlogio.schema.ddl import UNKNOWN_DEFAULT, ColumnChanges, Default
 from binlogio.storage import base_name, log_number
 from pyspark_binlogio.frame_changes import frame_stage, typed
 from pyspark_binlogio.options import BinlogOptionError, BinlogReadOptions
-from pyspark_binlogio.pyspark_api import is_connect, spark_struct
+from pyspark_binlogio.pyspark_api import is_connect, run_in_tasks, spark_struct
 from pyspark_binlogio.scan import (
     LogPartition,
     Piece,
@@ -101,50 +100,34 @@ def _marks(spark: SparkSession, logs: Sequence[LogFile], options: BinlogReadOpti
     """
     planned = partitions(map(Piece, logs), options.max_partition_bytes)
     pieces = [part.pieces for part in planned if isinstance(part, LogPartition)]
-    if not pieces:
-        return []
     numbers = {log.name: number for number, log in enumerate(logs)}
-    scan = partial(_marks_by_task, pieces, request_of(options), numbers, until)
-    found = spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(scan, "mark binary").collect()
-    return [pickle.loads(row["mark"]) for row in found]  # noqa: S301 - pickled by our own tasks
+    found = run_in_tasks(spark, partial(_marks_of_part, request_of(options), numbers, until), pieces)
+    return [mark for marks in found for mark in marks]
 
 
-def _marks_by_task(
-    pieces: list[tuple[Piece, ...]],
-    request: Request,
-    numbers: dict[str, int],
-    until: Until,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Yield the marks of the parts with the numbers in `batches`."""
+def _marks_of_part(request: Request, numbers: dict[str, int], until: Until, part: tuple[Any, ...]) -> list[Mark]:
+    """Return the marks of pieces of logs without parts of groups."""
     selection = EventSelection(verify_checksum=request.options.verify_checksum, definitions=request.definitions)
-    for batch in batches:
-        for piece in (piece for number in batch.column(0).to_pylist() for piece in pieces[number]):
-            with option_hints():
-                reader = split_reader(piece.log, piece.split, selection, request.keyring)
-                if reader is None:
-                    continue
-                try:
-                    with reader:
-                        marks = [pickle.dumps(mark) for mark in marks_of(reader, numbers[piece.log.name], until)]
-                except BinlogError as exc:
-                    exc.locate(file=piece.log.name)
-                    raise
-            yield pa.RecordBatch.from_arrays([pa.array(marks, pa.binary())], names=["mark"])
+    marks: list[Mark] = []
+    for piece in part:
+        with option_hints():
+            reader = split_reader(piece.log, piece.split, selection, request.keyring)
+            if reader is None:
+                continue
+            try:
+                with reader:
+                    marks += marks_of(reader, numbers[piece.log.name], until)
+            except BinlogError as exc:
+                exc.locate(file=piece.log.name)
+                raise
+    return marks
 
 
 def _listed(spark: SparkSession, options: BinlogReadOptions) -> list[LogFile]:
     """Return the logs. On Spark Connect a task lists them, since the client may be on another machine."""
     if not is_connect(spark):
         return find_log_files(options)
-    (row,) = spark.range(0, 1, 1, 1).mapInArrow(partial(_listed_by_task, options), "logs binary").collect()
-    found: list[LogFile] = pickle.loads(row["logs"])  # noqa: S301 - pickled by our own task
-    return found
-
-
-def _listed_by_task(options: BinlogReadOptions, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _ in batches:
-        yield pa.RecordBatch.from_pydict({"logs": [pickle.dumps(find_log_files(options))]})
+    return run_in_tasks(spark, find_log_files, [options])[0]
 
 
 def _is_one_series(names: Iterable[str]) -> bool:

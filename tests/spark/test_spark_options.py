@@ -112,7 +112,7 @@ def test_options_are_taken_in_any_case(spell: Any) -> None:
             {"maxPartitionBytes": "0"},
             "option maxPartitionBytes: expected a size in bytes, such as 134217728 or 128m, found '0'",
         ),
-        ({"maxFilesPerTrigger": "0"}, "option maxFilesPerTrigger: expected a whole number above 0, found '0'"),
+        ({"maxFilesPerTrigger": "0"}, "option maxFilesPerTrigger: expected a whole number of 1 or more, found '0'"),
         (
             {"maxFilesPerTrigger": "1", "maxBytesPerTrigger": "1"},
             "set either maxFilesPerTrigger or maxBytesPerTrigger, not both",
