@@ -9,6 +9,8 @@ import pty
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +24,7 @@ from binlogio.storage.new_file import new_side
 from binlogio_cli.main import cli
 from corpus import MARIADB, MYSQL
 from dumped_logs import ROWS
+from forked_commands import command as forked_command
 
 COUNTS: Final = "SELECT op, count(*) AS n FROM pk2 GROUP BY op ORDER BY op"
 
@@ -235,14 +238,16 @@ def test_folders_of_killed_queries_are_removed(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux has the CPU time of one process")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_query_at_once(number: int, code: int, tmp_path: Path) -> None:
+def test_a_signal_ends_a_query_at_once(number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB waited in most runs for the end of its tasks, which take hours here. The temporary folder is removed."""
     query = "SELECT sum(a.range * b.range) AS s FROM range(100000000) a, range(100000) b"
-    command = [sys.executable, "-m", "binlogio_cli", "sql", "-q", query, str(ROWS)]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as process:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    child = forked_command("sql", "-q", query, str(ROWS))
+    with subprocess.Popen("binlogio", preexec_fn=child, stderr=subprocess.PIPE) as process:  # noqa: PLW1509
         times = Path(f"/proc/{process.pid}/stat")
-        while sum(map(int, times.read_text().split()[13:15])) < 3 * os.sysconf("SC_CLK_TCK"):  # the query runs
+        while sum(map(int, times.read_text().split()[13:15])) < os.sysconf("SC_CLK_TCK"):  # the query runs
+            time.sleep(0.01)
             assert process.poll() is None
         process.send_signal(number)
         _, said = process.communicate()
