@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -23,8 +24,9 @@ from typing import Final
 import pytest
 
 from corpus import ROOT, SUPPORT
+from forked_commands import command as forked_command
 from pyspark_binlogio.java import require_java
-from snippets import README, blocks_of, outputs, pattern_of
+from snippets import README, blocks_of, outputs, pattern_of, run_shell
 
 DOCUMENTS: Final = (
     README,
@@ -84,11 +86,10 @@ def environment(folder: Path, zone: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_tour_needs_no_optional_package(package: str, tmp_path: Path) -> None:
-    """README, without its Spark, in an install that lacks the package."""
+def test_the_tour_needs_no_optional_package(tmp_path: Path) -> None:
+    """README, without its Spark, in an install that lacks them all; the workflows leave out one at a time."""
     done = subprocess.run(
-        [sys.executable, SUPPORT / "snippets.py", README, package],
+        [sys.executable, SUPPORT / "snippets.py", README, ",".join(PACKAGES)],
         env=environment(tmp_path, "UTC"), stdout=subprocess.PIPE, text=True, check=False,
     )  # fmt: skip
 
@@ -97,24 +98,23 @@ def test_the_tour_needs_no_optional_package(package: str, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("document", "zone"),
+    "documents",
     [
-        # Each starts a Spark of its own, so it need not wait for the tests that share one.
-        pytest.param(name, zone, marks=(pytest.mark.spark, pytest.mark.xdist_group(name)) if name in WITH_SPARK else ())
-        for name in RUNNABLE
-        for zone in (("UTC", "America/New_York") if name == README else ("America/New_York",))
+        # One Spark for all that need it; it need not wait for the tests that share another one.
+        pytest.param(WITH_SPARK, marks=(pytest.mark.spark, pytest.mark.xdist_group("snippets")), id="with Spark"),
+        *(pytest.param([name], id=name) for name in RUNNABLE if name not in WITH_SPARK),
     ],
 )
-def test_snippets_print_what_the_document_shows(document: str, zone: str, tmp_path: Path) -> None:
-    """In a process of its own, in whose folder Spark finds relative paths; in any time zone."""
-    if document in WITH_SPARK:
+def test_snippets_print_what_the_document_shows(documents: list[str], tmp_path: Path) -> None:
+    """In a process of its own, in whose folder Spark finds relative paths; the tour above is in another time zone."""
+    if documents == WITH_SPARK:
         require_java()
     folder, result = tmp_path / "run", tmp_path / "outputs.json"
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, __file__, document, str(result)],
+        [sys.executable, __file__, str(result), *documents],
         cwd=folder,
-        env=environment(tmp_path, zone),
+        env=environment(tmp_path, "America/New_York"),
         capture_output=True,
         text=True,
         check=False,
@@ -122,10 +122,26 @@ def test_snippets_print_what_the_document_shows(document: str, zone: str, tmp_pa
     assert done.returncode == 0, done.stderr
     found = json.loads(result.read_text(encoding="utf-8"))
 
-    assert len(found) == sum(language in RUN for language, _, _ in BLOCKS[document])
+    assert len(found) == sum(language in RUN for one in documents for language, _, _ in BLOCKS[one])
     for shown, output in found:
         assert re.fullmatch(pattern_of(shown), output), output
 
 
+def run_in_a_fork(command: str) -> str:
+    """Return what a command prints; the program is a copy of this process, unless the shell has more to do."""
+    words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+    if words[0] != "binlogio" or set("$`") & set(command) or any(set(one) <= set("();<>|&") for one in words):
+        return run_shell(command)
+    words = [
+        name
+        for word in shlex.split(command)[1:]
+        for name in sorted(map(str, Path().glob(word) if "*" in word else ())) or [word]
+    ]
+    done = subprocess.run("binlogio", preexec_fn=forked_command(*words), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    return done.stdout + done.stderr
+
+
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(json.dumps(outputs(sys.argv[1])), encoding="utf-8")
+    every = [one for document in sys.argv[2:] for one in outputs(document, run=run_in_a_fork)]
+    Path(sys.argv[1]).write_text(json.dumps(every), encoding="utf-8")

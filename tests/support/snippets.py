@@ -2,6 +2,7 @@
 
 python tests/support/snippets.py README.md              the blocks that do not need Spark, with the installed binlogio
 python tests/support/snippets.py README.md duckdb isal  the same for each of these packages, as if not installed
+python tests/support/snippets.py README.md duckdb,isal  the same without both
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ import sys
 import tempfile
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = "README.md"
@@ -40,10 +44,10 @@ def run_shell(command: str) -> str:
     return done.stdout + done.stderr
 
 
-def run_console(block: str) -> str:
+def run_console(block: str, run: Callable[[str], str]) -> str:
     """Return the block with the output that its commands have now."""
     commands = re.findall(r"^\$ (.*)$", block, re.MULTILINE)
-    return "".join(f"$ {command}\n{run_shell(command)}" for command in commands)
+    return "".join(f"$ {command}\n{run(command)}" for command in commands)
 
 
 def run_python(block: str, names: dict[str, Any], document: str) -> str:
@@ -54,14 +58,15 @@ def run_python(block: str, names: dict[str, Any], document: str) -> str:
     return printed.getvalue()
 
 
-def outputs(document: str, without: str | None = None) -> list[tuple[str, str]]:
-    """Return the shown output and the real output of each block that is run, in a new folder that is the current one.
+def outputs(document: str, without: str | None = None, run: Callable[[str], str] = run_shell) -> list[tuple[str, str]]:
+    """Return the shown output and the real output of each block that is run, in the current folder, which is new.
 
-    A block that contains the word `without` is not run.
+    A block that contains the word `without` is not run; `run` runs a command.
     """
-    Path("fixtures").symlink_to(ROOT / "fixtures")
-    if document != README:
-        run_shell(WRITE_THE_LOGS)
+    if not Path("fixtures").exists():
+        Path("fixtures").symlink_to(ROOT / "fixtures")
+    if document != README and not Path("data").exists():
+        run(WRITE_THE_LOGS)
     blocks = blocks_of(document)
     names: dict[str, Any] = {"__name__": "__main__"}
     found: list[tuple[str, str]] = []
@@ -69,7 +74,7 @@ def outputs(document: str, without: str | None = None) -> list[tuple[str, str]]:
         if without is not None and without in block.lower():
             continue
         if language == "console":
-            found.append((block, run_console(block)))
+            found.append((block, run_console(block, run)))
         elif language == "python":
             shown = following[1] if following[0] == "text" and following[2] else ""
             found.append((shown, run_python(block, names, document)))
@@ -82,9 +87,9 @@ def pattern_of(shown: str) -> str:
     return "(?:.*\n)*?".join(parts)
 
 
-def hide(package: str, folder: str) -> None:
-    """Let the import of a package fail, in this process and in those that it starts."""
-    code = f"import sys; sys.modules[{package!r}] = None"
+def hide(packages: str, folder: str) -> None:
+    """Let the imports of packages fail, in this process and in those that it starts."""
+    code = f"import sys; sys.modules.update(dict.fromkeys({packages.split(',')!r}))"
     exec(code, {})  # noqa: S102
     (Path(folder) / "sitecustomize.py").write_text(code, encoding="utf-8")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
