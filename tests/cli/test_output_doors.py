@@ -15,7 +15,9 @@ import signal
 import stat
 import subprocess
 import sys
+from collections import Counter
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +36,7 @@ from forked_commands import command as forked_command
 from interrupts import InterruptAfter
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from click.testing import Result
 
@@ -291,19 +293,25 @@ def test_an_export_knows_what_another_has_added_before_it_had_the_lock(tmp_path:
 
 
 def stopped(
-    tmp_path: Path, doors: Collection[str], number: int | str, most: int, moments: int = 0, **environment: str
+    tmp_path: Path,
+    doors: Collection[str],
+    numbers: Iterable[int | str],
+    most: int,
+    moments: int = 0,
+    **environment: str,
 ) -> None:
-    """Run each command in `tmp_path / DOOR / N`, with a signal or fault as in `killed_commands`; 0 is not stopped."""
+    """Run each command in `tmp_path / NUMBER / DOOR / N`, with that signal or fault of `killed_commands`; not run 0."""
     (tmp_path / "new").mkdir()
     (tmp_path / "exists").mkdir()
     (tmp_path / "exists" / "out").write_text("precious")
     lines = []
-    for i, door in enumerate(doors):
+    for number, (i, door) in product(map(str, numbers), enumerate(doors)):
         command = [one.replace("OUT", "@/out") for one in DOORS[door.removesuffix(FORCED)]]
         template, more = ("exists", ["--force"]) if door.endswith(FORCED) else ("new", [])
-        lines.append(json.dumps([str(tmp_path / str(i)), str(tmp_path / template), command[0], *more, *command[1:]]))
+        places = [str(tmp_path / number / str(i)), str(tmp_path / template)]
+        lines.append(json.dumps([number, *places, command[0], *more, *command[1:]]))
     subprocess.run(
-        [sys.executable, str(SUPPORT / "killed_commands.py"), str(number), str(most), str(moments)],
+        [sys.executable, str(SUPPORT / "killed_commands.py"), str(most), str(moments)],
         input="\n".join(lines).encode(),
         check=True,
         stdout=subprocess.DEVNULL,
@@ -344,8 +352,8 @@ def _duckdb_rows(file: Path) -> bytes:
 
 def test_killed_commands_can_be_repeated(tmp_path: Path) -> None:
     """A file is complete, or as it was before; the next command completes the output and removes what is left."""
-    stopped(tmp_path, KILLED, signal.SIGKILL, KILLS, max(1, KILLS // 2))
-    count = 0
+    stopped(tmp_path, KILLED, [int(signal.SIGKILL)], KILLS, max(1, KILLS // 2))
+    tmp_path, count = tmp_path / str(int(signal.SIGKILL)), 0
     for i, name in enumerate(KILLED):
         door, old = name.removesuffix(FORCED), {"out": b"precious"} if name.endswith(FORCED) else {}
         whole = rows(tmp_path / str(i) / "0")
@@ -372,19 +380,18 @@ def test_killed_commands_can_be_repeated(tmp_path: Path) -> None:
     assert count > len(KILLED) * KILLS // 2
 
 
-@pytest.fixture(scope="module")
-def faults(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Compile the library that makes calls fail."""
-    library = tmp_path_factory.mktemp("faults") / "faults.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, SUPPORT / "faults.c", "-ldl"], check=True)
-    return str(library)
-
-
-@pytest.mark.parametrize("fault", ["EIO", "ENOSPC", "EINTR", "SHORT"])
-def test_storage_that_fails_at_one_call(fault: str, faults: str, tmp_path: Path) -> None:
+def test_storage_that_fails_at_one_call(tmp_path: Path) -> None:
     """The output is complete, or there is an error, and it can be repeated; what only interrupts changes nothing."""
     doors = DOORS if KILLS > 4 else (*INTERRUPTED, "`write -o`", "`export -o`, Delta")
-    stopped(tmp_path, doors, fault, KILLS, LD_PRELOAD=faults, INPUT=LOG)
+    faults, library = ("EIO", "ENOSPC", "EINTR", "SHORT"), tmp_path / "faults.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, SUPPORT / "faults.c", "-ldl"], check=True)
+    stopped(tmp_path, doors, faults, KILLS, LD_PRELOAD=str(library), INPUT=LOG)
+    for fault in faults:
+        check_failed(tmp_path / fault, doors, fault)
+
+
+def check_failed(tmp_path: Path, doors: Collection[str], fault: str) -> None:
+    """Check the outputs of commands whose storage had a fault."""
     failed = 0
     for i, door in enumerate(doors):
         whole = rows(tmp_path / str(i) / "0")
@@ -418,19 +425,20 @@ def test_storage_that_fails_at_one_call(fault: str, faults: str, tmp_path: Path)
     assert failed > len(doors) if fault in ("EIO", "ENOSPC") else failed <= 2 * KILLS
 
 
-@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, "130"), (signal.SIGTERM, "143")])
-def test_interrupted_commands_leave_nothing(tmp_path: Path, number: int, expected: str) -> None:
+def test_interrupted_commands_leave_nothing(tmp_path: Path) -> None:
     """The output is complete, or there is no file at all."""
-    stopped(tmp_path, INTERRUPTED, number, 3)
-    count = 0
-    for i, door in enumerate(INTERRUPTED):
-        whole = rows(tmp_path / str(i) / "0")
-        for folder in (path for path in (tmp_path / str(i)).iterdir() if path.is_dir() and path.name != "0"):
-            count += Path(f"{folder}.code").read_text() == expected
-            assert rows(folder) in ({}, whole), (door, folder.name)
-            assert not [name for name in contents(folder) if ".part" in name], (door, folder.name)
+    codes = {int(signal.SIGINT): "130", int(signal.SIGTERM): "143"}
+    stopped(tmp_path, INTERRUPTED, codes, 3)
+    found = Counter[str]()
+    for number, (i, door) in product(codes, enumerate(INTERRUPTED)):
+        place = tmp_path / str(number) / str(i)
+        whole = rows(place / "0")
+        for folder in (path for path in place.iterdir() if path.is_dir() and path.name != "0"):
+            found[Path(f"{folder}.code").read_text()] += 1
+            assert rows(folder) in ({}, whole), (number, door, folder.name)
+            assert not [name for name in contents(folder) if ".part" in name], (number, door, folder.name)
 
-    assert count > 20
+    assert min(found[code] for code in codes.values()) > 20
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # files that the interrupt left open

@@ -1,10 +1,10 @@
 """Runs commands again and again, with a signal before their first, second, ... operation on files of a directory.
 
-Started by tests: python killed_commands.py SIGNAL MOST [MOMENTS]. Each line of the input is a command as JSON,
-`[FOLDER, TEMPLATE, ARGUMENT, ...]`: its runs begin in new directories `FOLDER/NUMBER`, which are copies of TEMPLATE,
-with that directory for each `@` of the arguments. Run 0 is not stopped. If a command has more than MOST operations, the
-signal comes before MOST of them, which are chosen from a seed. MOMENTS more runs, whose numbers are negative, get the
-signal at a random moment of the time that run 0 took.
+Started by tests: python killed_commands.py MOST [MOMENTS]. Each line of the input is a command as JSON,
+`[SIGNAL, FOLDER, TEMPLATE, ARGUMENT, ...]`: its runs begin in new directories `FOLDER/NUMBER`, which are copies of
+TEMPLATE, with that directory for each `@` of the arguments. Run 0 is not stopped. If a command has more than MOST
+operations, the signal comes before MOST of them, which are chosen from a seed. MOMENTS more runs, whose numbers are
+negative, get the signal at a random moment of the time that run 0 took.
 
 SIGNAL can be a fault instead: EIO, ENOSPC, EINTR, or SHORT, which the first, second, ... call on files of the directory
 or of the environment variable INPUT has (`faults.c`, with LD_PRELOAD).
@@ -104,14 +104,14 @@ def run(
 
 def main_loop() -> None:
     """Run all commands."""
-    signal, most, moments = sys.argv[1], int(sys.argv[2]), int((*sys.argv, "0")[3])
+    most, moments = int(sys.argv[1]), int((*sys.argv, "0")[2])
     for name in COMMANDS:
         importlib.import_module(f"binlogio_cli.commands.{name}")
     for name in ("duckdb", "deltalake.transaction", "pyiceberg.catalog.sql"):
         with suppress(ImportError):
             importlib.import_module(name)
     for line in sys.stdin:
-        folder, template, *arguments = json.loads(line)
+        signal, folder, template, *arguments = json.loads(line)
         Path(folder).mkdir(parents=True)
         begin = time.monotonic()
         count = run(Path(folder, "0"), template, arguments, signal, 0)
