@@ -1,8 +1,8 @@
 """A Spark driver that copies growing logs as a stream and prints the number of each finished batch.
 
 Started by `test_spark_killed.py`: python streaming_driver.py SOURCE TARGET CHECKPOINT DEFINITIONS SINK forever|now.
-SINK is binlog, parquet, delta (through its connector), or archive (calls of `archive_to`). With `now` and one of the
-latter three, the last line is a JSON array with [gtid, after] of each record, in order.
+SINK is binlog, parquet, delta (through its connector), or archive (calls of `archive_to`). The last line is a JSON
+array with [gtid, after] of each record, in order, with `now` and one of the latter three.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark_binlogio import archive_to, binlogio_session
 from pyspark_binlogio.pyspark_api import WITH_READ_LIMITS, has_pyspark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 SETTINGS = {
@@ -42,16 +42,21 @@ TOO_SLOW = "Python worker failed to connect back"  # Spark's timeout is ten seco
 
 def main() -> None:
     """Run until the process is killed, or until everything is copied."""
-    source, target, checkpoint, definitions, sink, how = sys.argv[1:]
     warnings.simplefilter("ignore")
-    spark = binlogio_session("copy", settings=SETTINGS | (DELTA if sink == "delta" else {}))
+    spark = binlogio_session("copy", settings=SETTINGS | (DELTA if sys.argv[5] == "delta" else {}))
+    print(json.dumps(copied(spark, *sys.argv[1:])))  # noqa: T201
+
+
+def copied(
+    spark: SparkSession, source: str, target: str, checkpoint: str, definitions: str, sink: str, how: str
+) -> list[list[str]]:
+    """Copy the logs; return the records of a sink that is no log."""
     if sink == "archive":
         for number in count() if how == "forever" else range(1):
             with suppress(FileNotFoundError):  # of a log that was listed, and purged
                 archive_to(spark, source, target, maxPartitionBytes="80k", schemaFile=definitions)
             print(number, flush=True)  # noqa: T201 - the parent reads it
-        show(spark.read.parquet(f"{target}/shop.t*.parquet").withColumn("after", to_json("after")))
-        return
+        return records(spark.read.parquet(f"{target}/shop.t*.parquet").withColumn("after", to_json("after")))
     stream = spark.readStream.format("binlog").option("maxPartitionBytes", "80k" if how == "forever" else "16m")
     if has_pyspark(WITH_READ_LIMITS):
         stream = stream.option("maxBytesPerTrigger", "128k" if how == "forever" else "16m")
@@ -64,14 +69,12 @@ def main() -> None:
     for _ in range(1 if has_pyspark(WITH_READ_LIMITS) or how == "forever" else RUNS):
         while not is_done(writer.start(target)):
             pass
-    if sink != "binlog" and how == "now":
-        show(spark.read.format(sink).load(target))
+    return [] if sink == "binlog" or how == "forever" else records(spark.read.format(sink).load(target))
 
 
-def show(records: DataFrame) -> None:
-    """Print [gtid, after] of each record."""
-    written = records.orderBy("file", "pos", "row").select("gtid", "after")
-    print(json.dumps([list(row) for row in written.collect()]))  # noqa: T201
+def records(frame: DataFrame) -> list[list[str]]:
+    """Return [gtid, after] of each record, in order."""
+    return [list(row) for row in frame.orderBy("file", "pos", "row").select("gtid", "after").collect()]
 
 
 def is_done(query: StreamingQuery) -> bool:
