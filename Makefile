@@ -13,6 +13,8 @@ PYSPARK ?= 4.1 4.2 4.3
 # Spark's workers would otherwise run the `python3` on PATH, and its driver look for the machine's name.
 export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export SPARK_LOCAL_IP := 127.0.0.1
+# Else each process, of which the tests start hundreds, compiles its modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test differential check format coverage bench docs man fixtures clean sanitize fuzz spark
