@@ -116,7 +116,7 @@ def test_filters_give_the_same_rows_pushed_or_not(spark: SparkSession, setting: 
         ]
         if view == "rows":
             wheres += [f"op = '{some.op}'", f"table IN ('{some.table}', 'x')", "schema = 'nowhere'", "op <> 'insert'"]
-        expected = [kept.where(where).count() for where in wheres]
+        expected = list(kept.selectExpr(*(f"count_if({where})" for where in wheres)).first() or ())
         kept.unpersist()
         again = load(spark, GTID_ON, view=view)
 
