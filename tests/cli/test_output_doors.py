@@ -147,12 +147,14 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """Limit the size of files that this process writes."""
+    """Limit the size of files that this process writes; bytecode would be incomplete, and break later processes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     try:
         yield
     finally:
+        sys.dont_write_bytecode = before
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 

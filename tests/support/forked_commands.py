@@ -56,6 +56,9 @@ def command(*words: str, closed: int | None = None, limits: Mapping[int, int] | 
 
 def _run(words: tuple[str, ...], closed: int | None) -> int:
     faulthandler.disable()
+    sys.dont_write_bytecode = (
+        True  # with a limit on the size of files it would be incomplete, and break later processes
+    )
     for number, handler in HANDLERS.items():
         signal.signal(number, handler)
     os.closerange(3, 1024)  # also the pipe on which `subprocess` waits for the program
