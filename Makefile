@@ -17,7 +17,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test differential check format coverage bench docs man fixtures clean sanitize fuzz spark
+.PHONY: help demo test differential check format coverage bench docs man fixtures clean sanitize fuzz soak spark
 
 help:  ## this list
 	@echo 'binlogio: MySQL and MariaDB binary logs, read and written. The first run of any of these makes .venv.'
@@ -77,6 +77,9 @@ sanitize: .venv/.ready-dev  ## the kernel under AddressSanitizer and UBSan, fed 
 fuzz: .venv/.ready-dev  ## feed hostile input for TIME=60 (5m, 2h); SEED=1 TARGET=rows; SANITIZE=1: under the sanitizers, too
 	@$(if $(SANITIZE),.ci/sanitize fuzz,PYTHONPATH=tests:tests/support:fixtures $(PY) -m fuzz.run) \
 	  --time $(TIME) $(addprefix --seed ,$(SEED)) $(addprefix --target ,$(TARGET)) $(ARGS)
+
+soak: .venv/.ready-dev  ## writers, rotation, purge and all kinds of readers on one set of logs for TIME=60 (5m, 2h)
+	@PYTHONPATH=tests:tests/support:fixtures $(PY) -u -m soak.run --time $(TIME) $(ARGS)
 
 bench: .venv/.ready-dev  ## run the benchmarks; BINLOGIO_BENCH_FILES=folder adds real logs, BINLOGIO_BENCH_BYTES=n says how large made ones are
 	@BINLOGIO_BENCH_PAGE=$${BINLOGIO_BENCH_PAGE-docs/benchmarks.md} BINLOGIO_BENCH_PLOT=$${BINLOGIO_BENCH_PLOT-docs/throughput.svg} \

@@ -7,72 +7,30 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import sys
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, suppress
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 import binlogio
-from binlogio.archive.export.ledger import LEDGER_NAME
 from corpus import SUPPORT
 from growing_logs import CREATE, UUID
 from pyspark_binlogio.java import JavaNotFoundError, require_java
 from pyspark_environments import SEARCH_PATH, UNREACHABLE, interpreter, run
+from started_processes import no_longer_needed, started
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+DRIVER: Final = SUPPORT / "streaming_driver.py"
 KILLS: Final = int(os.environ.get("BINLOGIO_KILLS", "2"))
 BATCHES: Final = 4
 """A driver is killed after one to this many batches, and up to two seconds more."""
 TIMEOUT_S: Final = 300
-
-
-@contextmanager
-def started(script: str, *arguments: str, python: str = sys.executable) -> Iterator[subprocess.Popen[bytes]]:
-    """Provide a process in a group of its own, which is killed in the end with all that it has started.
-
-    `python` may be that of an environment with another PySpark.
-    """
-    own = python == sys.executable
-    path = dict.fromkeys(entry for entry in sys.path if entry) if own else map(str, SEARCH_PATH)
-    process = subprocess.Popen(
-        [python, str(SUPPORT / script), *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYSPARK_PYTHON": python},
-        start_new_session=True,
-    )
-    try:
-        with process:
-            try:
-                yield process
-            finally:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-    finally:
-        process.wait()
-
-
-def no_longer_needed(checkpoint: Path) -> str | None:
-    """Return the log before which a query will read nothing again: its last batch, which may come again, begins there.
-
-    None where it has read none. The checkpoint of an archive is its ledger.
-    """
-    if (checkpoint / LEDGER_NAME).exists():
-        return max(str(one["file"]) for one in json.loads((checkpoint / LEDGER_NAME).read_text())["logs"])
-    batches = sorted(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
-    if len(batches) < 2:
-        return None
-    offset = json.loads((checkpoint / "offsets" / str(batches[-2])).read_text().splitlines()[-1])
-    return Path(offset["file"]).name
 
 
 def _bucket(stack: ExitStack) -> str:
@@ -117,18 +75,18 @@ def test_killed_driver_writes_each_transaction_once(request: pytest.FixtureReque
     source, target, checkpoint = (tmp_path / name for name in ("source", "target", "checkpoint"))
     definitions = json.dumps({"shop.t": CREATE})
     checkpoint = target if sink == "archive" else checkpoint
-    python = _python_with_delta() if sink == "delta" else sys.executable
+    how: Any = {"python": _python_with_delta(), "path": [*map(str, SEARCH_PATH)]} if sink == "delta" else {}
     is_logs = sink in ("binlog", "objects")
     dice = Random(os.environ.get("BINLOGIO_SEED", "0"))
     with ExitStack() as stack:
-        log = stack.enter_context(started("growing_logs.py", str(source / "binlog")))
+        log = stack.enter_context(started(SUPPORT / "growing_logs.py", str(source / "binlog")))
         assert log.stdout is not None
         assert log.stdin is not None
         assert log.stdout.readline() == b"begun\n"
         into = _bucket(stack) if sink == "objects" else str(target)
         places = str(source), into, str(checkpoint), definitions, "binlog" if is_logs else sink
         for _ in range(KILLS if sink == "binlog" else int(os.environ.get("BINLOGIO_KILLS", "1"))):
-            with started("streaming_driver.py", *places, "forever", python=python) as driver:
+            with started(DRIVER, *places, "forever", **how) as driver:
                 assert driver.stdout is not None
                 for _ in range(dice.randint(1, BATCHES)):
                     assert driver.stdout.readline().strip().isdigit()
@@ -140,7 +98,7 @@ def test_killed_driver_writes_each_transaction_once(request: pytest.FixtureReque
         log.stdin.close()
         count = int(log.stdout.readline())
         if sink == "delta":  # the session of the tests lacks the connector
-            with started("streaming_driver.py", *places, "now", python=python) as driver:
+            with started(DRIVER, *places, "now", **how) as driver:
                 assert driver.stdout is not None
                 found = json.loads(driver.stdout.read().splitlines()[-1])
                 assert driver.wait(TIMEOUT_S) == 0

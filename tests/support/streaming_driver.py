@@ -1,8 +1,9 @@
 """A Spark driver that copies growing logs as a stream and prints the number of each finished batch.
 
-Started by `test_spark_killed.py`: python streaming_driver.py SOURCE TARGET CHECKPOINT DEFINITIONS SINK forever|now.
-SINK is binlog, parquet, delta (through its connector), or archive (calls of `archive_to`). The last line is a JSON
-array with [gtid, after] of each record, in order, with `now` and one of the latter three.
+Started by `test_spark_killed.py` and `soak.readers`: python streaming_driver.py SOURCE TARGET CHECKPOINT DEFINITIONS
+SINK HOW. DEFINITIONS may be empty. SINK is binlog, parquet, delta (through its connector), or archive (calls of
+`archive_to`). HOW is `forever` (in small batches), `soak` (the same in large ones) or `now`: then, with one of the
+latter three sinks, the last line is a JSON array with [gtid, after] of each record, in order.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def copied(
 ) -> list[list[str]]:
     """Copy the logs; return the records of a sink that is no log."""
     if sink == "archive":
-        for number in count() if how == "forever" else range(1):
+        for number in count() if how != "now" else range(1):
             with suppress(FileNotFoundError):  # of a log that was listed, and purged
                 archive_to(spark, source, target, maxPartitionBytes="80k", schemaFile=definitions)
             print(number, flush=True)  # noqa: T201 - the parent reads it
@@ -60,13 +61,13 @@ def copied(
     stream = spark.readStream.format("binlog").option("maxPartitionBytes", "80k" if how == "forever" else "16m")
     if has_pyspark(WITH_READ_LIMITS):
         stream = stream.option("maxBytesPerTrigger", "128k" if how == "forever" else "16m")
-    frame = stream.option("schemaFile", definitions).load(source)
+    frame = (stream.option("schemaFile", definitions) if definitions else stream).load(source)
     writer = frame.writeStream.format(sink).option("checkpointLocation", checkpoint)
     if sink == "binlog":
         writer = writer.option("schemaFile", definitions)
     if how == "now":
         writer = writer.trigger(availableNow=True)
-    for _ in range(1 if has_pyspark(WITH_READ_LIMITS) or how == "forever" else RUNS):
+    for _ in range(1 if has_pyspark(WITH_READ_LIMITS) or how != "now" else RUNS):
         while not is_done(writer.start(target)):
             pass
     return [] if sink == "binlog" or how == "forever" else records(spark.read.format(sink).load(target))
