@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio.constants import EventType
+from binlogio.events.base import ParseContext
 from binlogio.events.control import (
     IncidentEvent,
     RotateEvent,
@@ -28,13 +29,14 @@ from binlogio.events.statement_context import IntvarEvent, UserVarEvent
 from binlogio.events.table_map import TableMapEvent
 from binlogio.events.transaction_payload import TransactionPayloadEvent
 from binlogio.format.decoder import Decoder
-from binlogio.format.groups import GroupKind, GroupPlace, GroupTracker, ends_transaction, starts_transaction
+from binlogio.format.groups import EventGroup, GroupKind, GroupPlace, GroupTracker, ends_transaction, starts_transaction
 from both_readers import steps_by_both
 from corpus import CorpusFile, files, frames_of
 from logs import description, header, log, query, rotate, stop, transaction
 
 GTID = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT))
 MARIADB_GTID = MariadbGtidEvent(sequence_number=1, domain_id=0, flags=4)
+MARIADB_GTID_OF_ANOTHER_DOMAIN = MariadbGtidEvent(sequence_number=1, domain_id=1 << 24, flags=4)
 MARIADB_DDL = MariadbGtidEvent(sequence_number=1, domain_id=0, flags=1 | 32)
 TABLE = TableMapEvent(9, 1, "d", "t", (3,), (0,), (True,))
 ROWS = WriteRowsEvent(9, 0, b"", 1, b"\xff", b"\x00\x01\0\0\0")
@@ -108,6 +110,7 @@ LOGS: dict[str, list[tuple[Any, str]]] = {
         (XID, OUTSIDE),
     ],
     "MariaDB, DDL": [(MARIADB_DDL, "*open"), (query("CREATE TABLE t (a INT)"), OUTSIDE)],
+    "MariaDB, a domain of four bytes": [(MARIADB_GTID_OF_ANOTHER_DOMAIN, "*transaction"), (XID, OUTSIDE)],
     "MariaDB, no BEGIN": [
         (MARIADB_GTID, "*transaction"),
         (AnnotateRowsEvent(b"INSERT"), TRANSACTION),
@@ -141,6 +144,34 @@ def test_place_behind_every_event(log: list[tuple[Any, str]]) -> None:
         found.append(("*" if tracker.starts_group else "") + place.value)
 
     assert found == [expected for _, expected in log]
+
+
+@pytest.mark.parametrize("events", LOGS.values(), ids=LOGS)
+def test_kernel_and_bodies_say_the_same(events: list[tuple[Any, str]]) -> None:
+    for found, expected in steps_by_both(log(*(event for event, _ in events))):
+        assert found == expected
+
+
+@pytest.mark.parametrize(("size", "body"), [(6, b"\x09\0\0\0"), (8, b"\x09\0\0\0\0\0"), (10, b"\x09\0\0\0\0\0")])
+def test_last_rows_of_a_statement_by_their_body(size: int, body: bytes) -> None:
+    """The flags are after the table id, which has four bytes in 5.1.4 and earlier."""
+    code = int(EventType.WRITE_ROWS_EVENT)
+    context = ParseContext(post_header_sizes=(0,) * (code - 1) + (size,))
+    for flags, place in ((1, GroupPlace.OUTSIDE), (0, GroupPlace.OPEN)):
+        tracker = GroupTracker()
+        tracker.feed(TABLE)
+
+        assert tracker.take_body(code, body + bytes([flags, 0]), context) is place
+        assert tracker.take_body(code, body, context) is GroupPlace.OPEN
+
+
+def test_facts_of_a_group_are_those_of_its_gtid() -> None:
+    for event, facts in (
+        (MARIADB_GTID, ("0-0-1", None, None)),
+        (GTID, (None, GTID.last_committed, GTID.sequence_number)),
+        (query("BEGIN"), (None, None, None)),
+    ):
+        assert EventGroup(event).facts == facts
 
 
 @pytest.mark.parametrize(

@@ -333,6 +333,12 @@ def test_json_that_is_no_table_is_refused(value: Any) -> None:
         TableDefinition.from_json(value)
 
 
+def test_refusal_names_the_columns_that_are_missing() -> None:
+    value = {"schema": "s", "name": "t", "columns": [COLUMN], "unique_keys": [{"columns": ["a", "c", "b"]}]}
+    with pytest.raises(UnsupportedFeature, match=r"unique_keys and generated_from.*found \['b', 'c'\]"):
+        TableDefinition.from_json(value)
+
+
 def test_columns_are_found_by_name_whatever_their_case() -> None:
     """The server finds them so."""
     assert ALL_TYPES.column_index("ID") == 0

@@ -151,8 +151,12 @@ PLACES: Final = list(GroupPlace)
 
 
 def steps_by_both(data: bytes) -> Iterator[tuple[Any, Any]]:
-    """Yield what the kernel and the tracker make of each event, up to an error of construct."""
+    """Yield what the kernel and the tracker make of each event, up to an error of construct.
+
+    The tracker gives the same by the body of an event.
+    """
     framer, decoder, tracker = EventFramer(verify_checksum=False), Decoder(decompress=None), GroupTracker()
+    by_body = GroupTracker()
     framer.feed(data)
     framer.finish()
     try:
@@ -162,14 +166,10 @@ def steps_by_both(data: bytes) -> Iterator[tuple[Any, Any]]:
             before = PLACES.index(tracker.place)
             tracker.feed(event)
             group = tracker.group
-            yield (
-                group_step(before, frame.header.type_code, frame.body),
-                (
-                    PLACES.index(tracker.place),
-                    tracker.starts_group,
-                    group is not None and group.last is event,
-                    group is None,
-                ),
-            )
+            is_last = group is not None and group.last is event
+            steps = tracker.place, tracker.starts_group, is_last, group is None
+            by_body.take_body(frame.header.type_code, frame.body, frame.context)
+            assert (by_body.place, by_body.starts_group, by_body.ends_group, by_body.is_outside) == steps
+            yield group_step(before, frame.header.type_code, frame.body), (PLACES.index(tracker.place), *steps[1:])
     except BinlogError:
         return

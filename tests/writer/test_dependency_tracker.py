@@ -114,10 +114,13 @@ def test_a_full_history_begins_anew() -> None:
     assert [parent for parent, _ in run(clock, A, B, C, D, B, E)] == [0, 1, 1, 1, 4, 4]
 
 
-def test_after_a_barrier_nothing_goes_before_it() -> None:
-    """ANALYZE and CREATE DATABASE: a parent that is older is lifted to them."""
+@pytest.mark.parametrize("files", [1, 3])
+def test_after_a_barrier_nothing_goes_before_it(files: int) -> None:
+    """ANALYZE and CREATE DATABASE: a parent that is older is lifted to them, by its number in the file."""
     clock = DependencyTracker(COMMIT_ORDER)
-    run(clock, A, B)
+    for _ in range(files):
+        clock.rotate()
+        run(clock, A, B)
     parent = clock.max_committed
     clock.step(Group(frames=(), timestamp=0, commit_parent=parent, is_barrier=True))
 
