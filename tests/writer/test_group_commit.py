@@ -13,6 +13,7 @@ import pytest
 from binlogio.errors import WriterStateError
 from binlogio.events.gtid import AnonymousGtidEvent, GtidEvent
 from binlogio.writer.log.group import WriteSet
+from binlogio.writer.log.group_commit import system_wait
 from committers import THREADS, Committer, in_threads, spin_until
 from memory_storage import MemoryStorage
 
@@ -229,3 +230,8 @@ def test_no_session_waits_where_no_sync_is_due() -> None:
 
     assert [waits for waits, _ in counts] == [0, 0, 1, 1, 1, 2]
     assert [syncs - counts[0][1] for _, syncs in counts] == [0, 0, 1, 1, 1, 2]
+
+
+def test_wait_of_a_server_is_in_microseconds() -> None:
+    """The largest binlog_group_commit_sync_delay is a second."""
+    system_wait(1)
