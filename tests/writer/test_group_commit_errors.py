@@ -85,6 +85,19 @@ def queued(committer: Committer, number: int) -> bool:
     return committer.commits.waiting.flush == number
 
 
+def test_a_log_continues_after_a_full_disk_failed_a_group_of_one_session() -> None:
+    """It takes the short way: nobody else commits, and no sync is due."""
+    committer = Committer(sync_binlog=0)
+    committer.commit("before")
+    committer.storage.fail_append = 0
+    with pytest.raises(OSError, match="no space left"):
+        committer.commit("lost")
+    gtid = committer.commit("after")
+
+    assert committer.texts() == ["before", "after"]
+    assert str(gtid) == f"{UUID}:2"
+
+
 def test_a_full_disk_fails_all_that_commit_together() -> None:
     """The error is raised in the caller's thread, when all have ended."""
     committer = Committer(sync_binlog=0)
