@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from binlogio.errors import MissingLogs
+from binlogio.events.base import ParseContext
 from binlogio.gtid import GNO_END, Gtid, GtidSet, MariadbGtid
 from binlogio.options import ServerVariables
-from binlogio.series.continuity import GtidContinuity, check_numbers, is_followed_by, later_gtids, series_gap
-from binlogio.series.log_head import read_head
+from binlogio.series.continuity import (
+    GtidContinuity,
+    check_numbers,
+    is_followed_by,
+    later_gtids,
+    missing_after,
+    series_gap,
+)
+from binlogio.series.identity import LogIdentity
+from binlogio.series.log_head import LogHead, read_head
+from binlogio.series.progress import LogProgress
 from binlogio.storage.log_file import LogFile
 from binlogio.writer import BinlogWriter
 
@@ -97,6 +107,39 @@ def test_latest_gtid_of_each_domain_and_what_a_head_lists_more() -> None:
     assert found.latest == "0-1-4,1-1-7"
     assert found.missing({(0, 1): MariadbGtid.parse("0-1-4"), (2, 1): MariadbGtid.parse("2-1-9")}) == ""
     assert found.missing({(0, 1): MariadbGtid.parse("0-1-5")}) == "0-1-5"
+
+
+@pytest.mark.parametrize(
+    ("held", "new", "missing"),
+    [
+        (((10, 1), (20, 2), (30, 3)), (40, 4), None),
+        (((10, 1), (20, 2), (30, 3)), (50, 5), "number 4"),
+        (((10, 1), (20, 2), (30, 3), (100, 1)), (150, 5), "numbers 2 to 4"),
+        (((10, 1), (20, 2), (30, 3), (100, 1)), (110, 2), None),
+        (((10, 1), (20, 2), (30, 3), (40, 4)), (110, 2), "number 1"),
+        (((10, 1), (20, 2), (30, 3), (40, 4)), (110, 1), None),
+    ],
+)
+def test_logs_of_a_server_after_a_reset(
+    held: tuple[tuple[int, int], ...], new: tuple[int, int], missing: str | None
+) -> None:
+    """`held` and `new` are the times and numbers of logs: only those since the RESET are of the series."""
+    has = [
+        LogProgress(
+            file=f"a.{number:06d}",
+            offset=99,
+            identity=LogIdentity(created=created, server_id=1),
+            is_complete=True,
+        )
+        for created, number in held
+    ]
+    head = LogHead(created=new[0], server_id=1, context=ParseContext(), is_relay_log=False, in_use=False)
+    given = [(f"a.{new[1]:06d}", head)]
+    said = "logs are missing between those that the target has and this one: "
+
+    assert missing_after(has, given, given, ignore_missing_logs=True) == (
+        [] if missing is None else [f"{given[0][0]}: {said}{missing}"]
+    )
 
 
 def test_last_number_is_later_than_the_one_before_it() -> None:

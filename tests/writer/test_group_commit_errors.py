@@ -86,7 +86,7 @@ def queued(committer: Committer, number: int) -> bool:
 
 
 def test_a_log_continues_after_a_full_disk_failed_a_group_of_one_session() -> None:
-    """It takes the short way: nobody else commits, and no sync is due."""
+    """It takes the short way: no other session commits, and no sync is due."""
     committer = Committer(sync_binlog=0)
     committer.commit("before")
     committer.storage.fail_append = 0
