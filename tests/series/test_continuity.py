@@ -116,6 +116,7 @@ def test_latest_gtid_of_each_domain_and_what_a_head_lists_more() -> None:
         (((10, 1), (20, 2), (30, 3)), (50, 5), "number 4"),
         (((10, 1), (20, 2), (30, 3), (100, 1)), (150, 5), "numbers 2 to 4"),
         (((10, 1), (20, 2), (30, 3), (100, 1)), (110, 2), None),
+        (((10, 1), (20, 2), (30, 3), (200, 1)), (50, 5), "number 4"),
         (((10, 1), (20, 2), (30, 3), (40, 4)), (110, 2), "number 1"),
         (((10, 1), (20, 2), (30, 3), (40, 4)), (110, 1), None),
     ],
@@ -140,6 +141,7 @@ def test_logs_of_a_server_after_a_reset(
     assert missing_after(has, given, given, ignore_missing_logs=True) == (
         [] if missing is None else [f"{given[0][0]}: {said}{missing}"]
     )
+    assert missing_after([replace(one, file=f"b{one.file}") for one in has], given, given) == []
 
 
 def test_last_number_is_later_than_the_one_before_it() -> None:
