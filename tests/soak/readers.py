@@ -241,12 +241,13 @@ READERS: Final[dict[str, type[Reader]]] = {one.__name__.lower(): one for one in 
 
 @contextmanager
 def followed(logs: Path) -> Iterator[subprocess.Popen[str]]:
-    """Provide `dump --follow`, which is killed in the end."""
-    with subprocess.Popen(
-        (*FOLLOW, str(logs)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:  # fmt: skip
-        yield process
-        process.kill()
+    """Provide `dump --follow`, in a session of its own, which is killed in the end."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen((*FOLLOW, str(logs)), stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def driver(logs: Path, target: Path, how: str) -> tuple[Any, ...]:
