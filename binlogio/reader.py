@@ -683,7 +683,7 @@ class BinlogReader:
             if frame is Framing.END:
                 if start is not None and framer.offset < start:
                     raise no_event_at(start, framer.offset, is_end=True)
-                self._check_end(framer, framer.offset if is_unwanted else None)
+                self._check_end(framer, self._good if is_unwanted else None)
                 return
             if is_unwanted or start is not None or not (yield from self._big_rows(framer, opened, stop)):
                 opened.feed(framer)

@@ -510,7 +510,7 @@ class EventFramer:
     def refuse_open_group(self, offset: int, file: str | None = None) -> None:
         """Raise an error for a log that ends inside an event group, if its server closed it.
 
-        `offset` is where the group begins, or the end of the file. A group may continue in the next relay log.
+        `offset` is where the group begins. A group may continue in the next relay log.
         """
         if not (self.in_use or self.is_relay_log):
             raise TruncatedEvent(

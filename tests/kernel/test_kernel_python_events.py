@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import binlogio
 from binlogio.constants import BINLOG_MAGIC, CHECKSUM_SIZE, ColumnType, EventType
-from binlogio.errors import BinlogError
+from binlogio.errors import BinlogError, TruncatedEvent
 from binlogio.events import EVENT_CODECS, EventHeader
 from binlogio.events.base import ParseContext
 from binlogio.events.format_description import FormatDescriptionEvent
@@ -264,6 +264,26 @@ def test_a_group_that_is_larger_than_a_window_is_passed_over() -> None:
         found = [event for event in reader if not isinstance(event, FormatDescriptionEvent)]
 
     assert [type(event) for event in found] == [AnonymousGtidEvent, QueryEvent]
+
+
+@pytest.mark.parametrize("size", [3, 300_000], ids=["in a window", "larger than a window"])
+@pytest.mark.parametrize("in_use", [False, True])
+def test_a_cut_group_that_is_passed_over_is_named_by_its_begin(size: int, *, in_use: bool) -> None:
+    """As if it was read: in the error of a closed log, and where a log in use is read on."""
+    first = AnonymousGtidEvent(header=header(EventType.ANONYMOUS_GTID_LOG_EVENT, timestamp=1))
+    whole = log(first, query("CREATE TABLE t (i INT)"), in_use=in_use)
+    data = log(first, query("CREATE TABLE t (i INT)"), first, query("BEGIN"), *[query("x" * size)] * 12, in_use=in_use)
+    for wanted in (Selection(), Selection(start_time=2)):
+        with binlogio.open(io.BytesIO(data)) as reader:
+            reader.choose(wanted)
+            caught = None
+            try:
+                for _ in reader:
+                    pass
+            except TruncatedEvent as exc:
+                caught = exc.offset
+            found = [caught, *(position.offset for position, _ in reader.torn_tails)]
+        assert found == ([None, len(whole)] if in_use else [len(whole)]), wanted
 
 
 STATEMENTS = (

@@ -82,8 +82,8 @@ cdef class GroupFilter:
         cdef int answer
         cdef GroupState next
         cdef list definitions = []
-        self.good = offset
         if not inside:
+            self.good = offset
             memset(&self.group, 0, sizeof(self.group))
         set_cursor(&cursor, &data[0], data.shape[0], at, offset, -1, checksum, shift)
         while cursor.offset < stop and has_event(&cursor, verify):
