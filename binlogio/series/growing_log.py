@@ -195,7 +195,8 @@ class GrowingLog:
             return None
 
     def _append(self, following: str) -> None:
-        """Add the next log to the logs of the reader."""
+        """Add the next log to the logs of the reader, which keep this one."""
+        self._before = b""
         if self._logs[-1].stream is cast("Any", self):
             stream = GrowingLog(following, self._logs, self._wait)
             self._logs.append(LogFile(following, stream=cast("BinaryIO", stream)))

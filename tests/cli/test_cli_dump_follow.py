@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import signal
 import subprocess
 import sys
+import tracemalloc
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -98,6 +100,34 @@ def growth(data: dict[str, bytes], folder: Path) -> Iterator[int]:
                 file.write(text[at : at + size])
                 at, number = at + size, number + 1
                 yield at
+
+
+def test_a_finished_log_takes_less_than_two_kilobytes(tmp_path: Path) -> None:
+    """A server makes thousands of logs while one command follows them."""
+    at: dict[int, int] = {}
+    with BinlogWriter(tmp_path / "binlog") as log, log.session("shop") as session:
+        session.ddl("CREATE TABLE orders (id INT PRIMARY KEY)")
+
+        def wait() -> None:
+            number = len(log.names)
+            if number in (10, 60):
+                gc.collect()
+                at[number] = tracemalloc.get_traced_memory()[0]
+            if number == 60:
+                raise KeyboardInterrupt
+            for _ in range(40):
+                insert(session, number)
+            log.rotate()
+
+        tracemalloc.start()
+        try:
+            with binlogio.open(tmp_path, follow=wait) as reader, suppress(KeyboardInterrupt):
+                for _ in reader:
+                    pass
+        finally:
+            tracemalloc.stop()
+
+    assert (at[60] - at[10]) / 50 < 2000
 
 
 def test_what_cannot_grow_is_refused(tmp_path: Path) -> None:
