@@ -57,6 +57,7 @@ from pyspark_binlogio.scan import (
     wanted_pieces,
 )
 from pyspark_binlogio.spark_types import spark_ddl
+from pyspark_binlogio.task_statements import TaskStatements
 from pyspark_binlogio.views import OP, POS, VIEWS, own_columns
 
 if TYPE_CHECKING:
@@ -239,8 +240,8 @@ class BinlogBatchReader(DataSourceReader):
         schema: the columns of the read.
         has_every_column: the schema is that of the source, not one of the user, which may name some columns only.
         statements: the DDL in the logs, as far as it is known.
-        follows_logs: find the DDL in the logs, now: PySpark pickles the reader for the tasks before it calls
-            `partitions`, and pushes filters only if they are enabled. A stream gives each batch that up to its end.
+        follows_logs: find the DDL in the logs when they are planned; a stream gives each batch that up to its end
+            instead.
     """
 
     @option_hints()
@@ -264,8 +265,14 @@ class BinlogBatchReader(DataSourceReader):
         self._request = replace(
             request_of(options), columns=None if has_every_column else columns, names=tuple(self._schema.names)
         )
+        self._known = statements
+        self._statements = TaskStatements(lambda: self._plan()[1]) if follows_logs else None
+        self._planned: tuple[list[Piece], DefinitionCatalogue | None] | None = None
         _check_schema(self._schema, options)
-        self._statements = statements_of(options, self.keyring, statements) if follows_logs else None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state for the tasks, without the attributes that only the driver needs."""
+        return {**self.__dict__, "_known": None, "_planned": None}
 
     @property
     def keyring(self) -> Keyring | None:
@@ -296,6 +303,7 @@ class BinlogBatchReader(DataSourceReader):
             wanted_gtids=where.wanted_gtids,
         )
         self._request = replace(self._request, where=both)
+        self._planned = None
         return given if self._options.mode == "PERMISSIVE" else rest
 
     @option_hints()
@@ -308,7 +316,16 @@ class BinlogBatchReader(DataSourceReader):
             PositionError: `startingPosition` is not the start of an event.
             BinlogError: a URI that cannot be opened.
         """
-        return [] if self._pushed.is_empty else self.plan(*self._found())
+        return self._cut(self._plan()[0])
+
+    def _plan(self) -> tuple[list[Piece], DefinitionCatalogue | None]:
+        """Return the pieces of the logs that may have wanted events, and the DDL up to the last of them."""
+        if self._planned is None:
+            pieces = [] if self._pushed.is_empty else self._without_skipped_logs(*self._found())
+            last = pieces[-1].log if pieces else None
+            found = None if last is None else statements_of(self._options, self.keyring, self._known, last)
+            self._planned = pieces, found
+        return self._planned
 
     def _found(self) -> tuple[list[Piece], Mapping[str, LogHead | None] | None]:
         files = self._pushed.files
@@ -328,8 +345,11 @@ class BinlogBatchReader(DataSourceReader):
 
         Logs without a wanted event, by their heads, are left out.
         """
-        max_bytes = None if self._options.split_mode == "files" else self._options.max_partition_bytes
-        return partitions(self._without_skipped_logs(pieces, heads), max_bytes, self._splits)
+        return self._cut(self._without_skipped_logs(pieces, heads))
+
+    def _cut(self, pieces: list[Piece]) -> list[InputPartition]:
+        mode, max_bytes = self._options.split_mode, self._options.max_partition_bytes
+        return partitions(pieces, None if mode == "files" else max_bytes, self._splits)
 
     def _without_skipped_logs(self, pieces: list[Piece], heads: Mapping[str, LogHead | None] | None) -> list[Piece]:
         logs = [*{piece.log.name: piece.log for piece in pieces}.values()]
@@ -402,12 +422,13 @@ class BinlogBatchReader(DataSourceReader):
         """Yield the records of one partition.
 
         Raises:
-            BinlogError: a file is damaged or not a log, and `mode` is FAILFAST; with file and offset.
+            BinlogError: a file is damaged or not a log, and `mode` is FAILFAST; with file and offset. Or the reader was
+                pickled without the DDL that it needs.
             OSError: it cannot be read.
         """
         if not isinstance(partition, LogPartition):
             return  # Spark's own partition for an empty plan
-        statements = partition.statements if self._statements is None else self._statements
+        statements = partition.statements if self._statements is None else self._statements.get()
         for piece in partition.pieces:
             try:
                 yield from self._read(piece, statements)

@@ -77,8 +77,8 @@ class BinlogDataSource(DataSource):
 
         Raises:
             BinlogOptionError: a column that the view does not have, or has with another type; no path.
-            BinlogError: the keyring is invalid, or the DDL in the logs cannot be read.
-            OSError: a path names nothing, or a file cannot be read.
+            BinlogError: the keyring is invalid.
+            OSError: the keyring cannot be read.
         """
         from pyspark_binlogio.read import BinlogBatchReader  # noqa: PLC0415
 

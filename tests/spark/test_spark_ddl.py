@@ -12,7 +12,7 @@ import pytest
 import binlogio
 from binlogio.columnar import catalogue_logs, lacks_names
 from binlogio.constants import EventType
-from binlogio.errors import BinlogFormatError
+from binlogio.errors import BinlogFormatError, UnsupportedFeature
 from binlogio.schema import DefinitionCatalogue
 from binlogio.storage.log_file import LogFile
 from binlogio.storage.sources import find_logs
@@ -156,14 +156,13 @@ def with_long_log(folder: Path, name: str) -> bytes:
 
 
 def test_logs_after_the_last_wanted_one_are_not_scanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark pickles the reader before it plans partitions: the tasks have the statements before the log."""
+    """Spark pickles the reader when filters are pushed: the tasks have the statements before the log that they read."""
     folder = tmp_path / "log"
     with_long_log(folder, "binlog.000003")
     columns = pa.schema(list(view_columns(BinlogReadOptions.parse({"path": str(folder)})).items()))
     monkeypatch.setattr(LogFile, "open_raw", lambda log: CountedFile(log.name, "rb"))
     CountedFile.count = 0
-    options = {"path": str(folder), "followDdl": "true", "endingPosition": "binlog.000002:99999"}
-    reader = BinlogDataSource(options).reader(from_arrow_schema(columns))
+    reader = BinlogDataSource({"path": str(folder), "followDdl": "true"}).reader(from_arrow_schema(columns))
     rest = reader.pushFilters([EqualTo(("file",), str(folder / "binlog.000002"))])
     tasks_reader = pickle.loads(pickle.dumps(reader))  # noqa: S301 - of the line itself
     found = [row for part in reader.partitions() for one in tasks_reader.read(part) for row in one.to_pylist()]
@@ -171,6 +170,29 @@ def test_logs_after_the_last_wanted_one_are_not_scanned(tmp_path: Path, monkeypa
     assert rest == []
     assert names(found) == {NAMES}
     assert CountedFile.count < FILLER / 4
+
+
+@pytest.mark.parametrize("names", ["", "binlog.0*"], ids=["the logs cannot be listed", "a log cannot be opened"])
+def test_tasks_refuse_to_read_without_the_ddl_that_the_driver_could_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    """Without it, columns would have no names, or those of another time."""
+    folder = tmp_path / "log"
+    with_long_log(folder, "binlog.000003")
+    given = {"path": str(folder / names)}
+    columns = pa.schema(list(view_columns(BinlogReadOptions.parse(given)).items()))
+    reader = BinlogDataSource({**given, "followDdl": "true"}).reader(from_arrow_schema(columns))
+    with monkeypatch.context() as patch:
+        patch.setattr(LogFile, "open_raw", unreadable)
+        tasks_reader = pickle.loads(pickle.dumps(reader))  # noqa: S301 - of the line itself
+    part = reader.partitions()[0]
+
+    with pytest.raises(UnsupportedFeature, match="run the query again"):
+        list(tasks_reader.read(part))
+
+
+def unreadable(log: LogFile) -> None:
+    raise OSError(5, "Input/output error", log.name)
 
 
 def test_logs_are_scanned_once_for_a_frame_and_its_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
