@@ -124,6 +124,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Of a Python worker; a shared machine may be slow at any moment.
         "spark.python.authenticate.socketTimeout": "300s",
         "spark.log.level": "OFF",  # tests make Spark fail on purpose, and it prints each failure
+        "spark.sql.python.filterPushdown.enabled": "true",  # frames with a filter are used once here
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }

@@ -21,7 +21,6 @@ SETTINGS: Final = {
     "spark.driver.memory": "4g",  # the limit of Java's heap
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # else each process starts threads that wait busily
     "spark.log.level": "ERROR",
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     "spark.ui.enabled": "false",

@@ -20,7 +20,7 @@ SOURCES: Final = tuple(
 MOST_LINES: Final = {
     "_kernel": 21_300, "archive": 13_090, "arrow": 1_100, "binlog_server": 2_200, "binlogio": 2_890, "cli": 11_550,
     "columnar": 7_180, "events": 3_500, "format": 1_790, "gtid": 900, "replay": 13_180, "rows": 1_470, "schema": 8_800,
-    "selection": 1_430, "series": 1_960, "spark_datasource": 5_290, "storage": 3_460, "values": 3_900,
+    "selection": 1_430, "series": 1_960, "spark_datasource": 5_320, "storage": 3_460, "values": 3_900,
     "writer": 13_580,
 }  # fmt: skip
 SLACK: Final = 400  # lines that a package may be below its number

@@ -10,6 +10,7 @@ import pytest
 from binlogio.selection.event_filter import EventFilter, Range
 from corpus import MYSQL
 from pyspark_binlogio.read import NOTHING_PUSHED, push
+from pyspark_binlogio.session import SETTINGS
 from pyspark_binlogio.views import VIEWS
 from spark_frames import load
 
@@ -124,6 +125,23 @@ def test_filters_give_the_same_rows_pushed_or_not(spark: SparkSession, setting: 
         assert any(0 < count < sum(expected) for count in expected)
     finally:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", before or "true")
+
+
+@pytest.mark.spark
+def test_a_frame_has_all_rows_after_a_filter_on_it(spark: SparkSession) -> None:
+    """With the settings of `binlogio_session`: with filter pushdown Spark would plan the filter again."""
+    name = "spark.sql.python.filterPushdown.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, SETTINGS.get(name, "false"))
+    try:
+        frame = load(spark, GTID_ON)
+        none = frame.where("file = 'elsewhere'")
+
+        assert none.count() == 0
+        assert frame.count() == load(spark, GTID_ON).count() > 0
+        assert none.union(frame).count() == frame.count()
+    finally:
+        spark.conf.set(name, before or "true")
 
 
 @pytest.mark.spark

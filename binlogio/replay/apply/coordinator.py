@@ -188,6 +188,7 @@ class Coordinator:
                 return True
         if pace is not None and not is_over:
             with self._changed:
+                self.states.coordinator.enter(WAITING_FOR_WORKERS)
                 self._changed.wait_for(lambda: len(self._idle) == len(self._threads))
             pace.turn()
         return is_over
