@@ -21,8 +21,8 @@ from click.testing import CliRunner
 
 from binlogio import BatchChange, BatchSession, BinlogWriter, ColumnDefinition, ServerVariables, TableDefinition
 from binlogio_cli.main import cli
+from child_commands import command as child_command
 from corpus import FIXTURES
-from forked_commands import command as forked_command
 from interrupts import InterruptAfter
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def finished(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a process with other streams, or with a limit on the size of files."""
     limits = {} if most_bytes is None else {resource.RLIMIT_FSIZE: most_bytes}
-    child = forked_command(*arguments(command, LOG, out), closed=closed, limits=limits)
+    child = child_command(*arguments(command, LOG, out), closed=closed, limits=limits)
     return subprocess.run("binlogio", preexec_fn=child, text=True, check=False, timeout=60, **streams)
 
 
@@ -360,7 +360,7 @@ def large_log_of_inserts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(command: tuple[str, ...], log: Path, folder: Path) -> subprocess.Popen[str]:
     """Start a command, and wait until it has opened the log."""
-    child = forked_command(*arguments(command, log, folder / "out"))
+    child = child_command(*arguments(command, log, folder / "out"))
     with (folder / "printed").open("wb") as output:
         process = subprocess.Popen("binlogio", preexec_fn=child, stdout=output, stderr=subprocess.PIPE, text=True)  # noqa: PLW1509
     while process.poll() is None and log not in opened_by(process.pid):

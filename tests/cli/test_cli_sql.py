@@ -22,9 +22,9 @@ from binlogio import read_rows
 from binlogio.dotted_names import dotted_name
 from binlogio.storage.new_file import new_side
 from binlogio_cli.main import cli
+from child_commands import command as child_command
 from corpus import MARIADB, MYSQL
 from dumped_logs import ROWS
-from forked_commands import command as forked_command
 
 COUNTS: Final = "SELECT op, count(*) AS n FROM pk2 GROUP BY op ORDER BY op"
 
@@ -243,7 +243,7 @@ def test_a_signal_ends_a_query_at_once(number: int, code: int, tmp_path: Path, m
     query = "SELECT sum(a.range * b.range) AS s FROM range(100000000) a, range(100000) b"
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    child = forked_command("sql", "-q", query, str(ROWS))
+    child = child_command("sql", "-q", query, str(ROWS))
     with subprocess.Popen("binlogio", preexec_fn=child, stderr=subprocess.PIPE) as process:  # noqa: PLW1509
         times = Path(f"/proc/{process.pid}/stat")
         while sum(map(int, times.read_text().split()[13:15])) < os.sysconf("SC_CLK_TCK"):  # the query runs

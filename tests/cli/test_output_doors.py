@@ -30,9 +30,9 @@ from binlogio.archive.export import export
 from binlogio.errors import UnsupportedFeature
 from binlogio.storage.new_file import locked_side
 from binlogio_cli.main import cli
+from child_commands import command as child_command
 from corpus import FIXTURES, MYSQL, ROOT, SUPPORT
 from delta_tables import delta_table
-from forked_commands import command as forked_command
 from interrupts import InterruptAfter
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def test_a_device_is_not_read_to_its_end_nor_replaced(name: str, kind: int, tmp_
     except PermissionError:
         pytest.skip("only root makes devices")
     arguments = (one.replace("OUT", str(place)).replace("FOLDER", str(tmp_path)) for one in READ_FIRST[name])
-    run_limited = forked_command(*arguments, limits={resource.RLIMIT_CPU: 20, resource.RLIMIT_DATA: 3 << 30})
+    run_limited = child_command(*arguments, limits={resource.RLIMIT_CPU: 20, resource.RLIMIT_DATA: 3 << 30})
     result = subprocess.run("binlogio", check=False, capture_output=True, timeout=60, preexec_fn=run_limited)
 
     assert result.returncode == 2, result.stderr

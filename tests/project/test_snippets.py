@@ -23,8 +23,8 @@ from typing import Final
 
 import pytest
 
+from child_commands import command as child_command
 from corpus import ROOT, SUPPORT
-from forked_commands import command as forked_command
 from pyspark_binlogio.java import require_java
 from snippets import README, blocks_of, outputs, pattern_of, run_shell
 
@@ -128,7 +128,7 @@ def test_snippets_print_what_the_document_shows(documents: list[str], tmp_path: 
 
 
 def run_in_a_fork(command: str) -> str:
-    """Return what a command prints; the program is a copy of this process, unless the shell has more to do."""
+    """Return what a command prints, by a shell if it has more to do."""
     words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
     if words[0] != "binlogio" or set("$`") & set(command) or any(set(one) <= set("();<>|&") for one in words):
         return run_shell(command)
@@ -137,7 +137,7 @@ def run_in_a_fork(command: str) -> str:
         for word in shlex.split(command)[1:]
         for name in sorted(map(str, Path().glob(word) if "*" in word else ())) or [word]
     ]
-    done = subprocess.run("binlogio", preexec_fn=forked_command(*words), capture_output=True, text=True, check=False)
+    done = subprocess.run("binlogio", preexec_fn=child_command(*words), capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return done.stdout + done.stderr
 
