@@ -30,7 +30,6 @@ from binlogio.archive.export import export
 from binlogio.errors import UnsupportedFeature
 from binlogio.storage.new_file import locked_side
 from binlogio_cli.main import cli
-from child_commands import command as child_command
 from corpus import FIXTURES, MYSQL, ROOT, SUPPORT
 from delta_tables import delta_table
 from interrupts import InterruptAfter
@@ -257,8 +256,13 @@ def test_a_device_is_not_read_to_its_end_nor_replaced(name: str, kind: int, tmp_
     except PermissionError:
         pytest.skip("only root makes devices")
     arguments = (one.replace("OUT", str(place)).replace("FOLDER", str(tmp_path)) for one in READ_FIRST[name])
-    run_limited = child_command(*arguments, limits={resource.RLIMIT_CPU: 20, resource.RLIMIT_DATA: 3 << 30})
-    result = subprocess.run("binlogio", check=False, capture_output=True, timeout=60, preexec_fn=run_limited)
+    result = subprocess.run(
+        [sys.executable, "-m", "binlogio", *arguments],
+        check=False,
+        capture_output=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)),
+    )
 
     assert result.returncode == 2, result.stderr
     assert str(place).encode() in result.stderr

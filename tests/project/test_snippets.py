@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -23,10 +22,9 @@ from typing import Final
 
 import pytest
 
-from child_commands import command as child_command
 from corpus import ROOT, SUPPORT
 from pyspark_binlogio.java import require_java
-from snippets import README, blocks_of, outputs, pattern_of, run_shell
+from snippets import README, blocks_of, outputs, pattern_of
 
 DOCUMENTS: Final = (
     README,
@@ -127,21 +125,6 @@ def test_snippets_print_what_the_document_shows(documents: list[str], tmp_path: 
         assert re.fullmatch(pattern_of(shown), output), output
 
 
-def run_in_a_fork(command: str) -> str:
-    """Return what a command prints, by a shell if it has more to do."""
-    words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
-    if words[0] != "binlogio" or set("$`") & set(command) or any(set(one) <= set("();<>|&") for one in words):
-        return run_shell(command)
-    words = [
-        name
-        for word in shlex.split(command)[1:]
-        for name in sorted(map(str, Path().glob(word) if "*" in word else ())) or [word]
-    ]
-    done = subprocess.run("binlogio", preexec_fn=child_command(*words), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}\n{done.stderr}"
-    return done.stdout + done.stderr
-
-
 if __name__ == "__main__":
-    every = [one for document in sys.argv[2:] for one in outputs(document, run=run_in_a_fork)]
+    every = [one for document in sys.argv[2:] for one in outputs(document)]
     Path(sys.argv[1]).write_text(json.dumps(every), encoding="utf-8")

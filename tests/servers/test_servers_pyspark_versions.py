@@ -36,21 +36,8 @@ def test_oldest_pyspark_passes_the_tests_of_the_data_source(files: tuple[str, ..
     """
     warnings = [word for name in OWN_WARNINGS for word in ("-W", f"ignore::{name}")]
     tests = [str(ROOT / "tests" / "spark" / name) for name in files]
-    done = run(
-        OLDEST,
-        "-m",
-        "pytest",
-        "-q",
-        "-rp",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "spark",
-        "-k",
-        "not iceberg",
-        *warnings,
-        *tests,
-    )
+    words = "-m pytest -q -rp -p no:cacheprovider -m spark -k".split()
+    done = run(OLDEST, *words, "not iceberg", *warnings, *tests)
 
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     passed = set(re.findall(r"^PASSED \S*?(\w+\.py)::", done.stdout, re.MULTILINE))

@@ -15,10 +15,7 @@ import sys
 import tempfile
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = "README.md"
@@ -44,10 +41,10 @@ def run_shell(command: str) -> str:
     return done.stdout + done.stderr
 
 
-def run_console(block: str, run: Callable[[str], str]) -> str:
+def run_console(block: str) -> str:
     """Return the block with the output that its commands have now."""
     commands = re.findall(r"^\$ (.*)$", block, re.MULTILINE)
-    return "".join(f"$ {command}\n{run(command)}" for command in commands)
+    return "".join(f"$ {command}\n{run_shell(command)}" for command in commands)
 
 
 def run_python(block: str, names: dict[str, Any], document: str) -> str:
@@ -58,15 +55,15 @@ def run_python(block: str, names: dict[str, Any], document: str) -> str:
     return printed.getvalue()
 
 
-def outputs(document: str, without: str | None = None, run: Callable[[str], str] = run_shell) -> list[tuple[str, str]]:
+def outputs(document: str, without: str | None = None) -> list[tuple[str, str]]:
     """Return the shown output and the real output of each block that is run, in the current folder, which is new.
 
-    A block that contains the word `without` is not run; `run` runs a command.
+    A block that contains the word `without` is not run.
     """
     if not Path("fixtures").exists():
         Path("fixtures").symlink_to(ROOT / "fixtures")
     if document != README and not Path("data").exists():
-        run(WRITE_THE_LOGS)
+        run_shell(WRITE_THE_LOGS)
     blocks = blocks_of(document)
     names: dict[str, Any] = {"__name__": "__main__"}
     found: list[tuple[str, str]] = []
@@ -74,7 +71,7 @@ def outputs(document: str, without: str | None = None, run: Callable[[str], str]
         if without is not None and without in block.lower():
             continue
         if language == "console":
-            found.append((block, run_console(block, run)))
+            found.append((block, run_console(block)))
         elif language == "python":
             shown = following[1] if following[0] == "text" and following[2] else ""
             found.append((shown, run_python(block, names, document)))
